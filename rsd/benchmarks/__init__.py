@@ -1,0 +1,1 @@
+"""Benchmarks: where questions and gold answers come from."""

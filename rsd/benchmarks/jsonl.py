@@ -1,0 +1,75 @@
+"""A benchmark in a JSON-lines file: one object per question.
+
+benchmark = JsonLinesBenchmark(name="tiny_chain", path="…/tiny_chain.jsonl", size=500)
+problems = benchmark.problems()
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rsd.errors import DataError
+from rsd.records import Problem, question_ids
+
+
+@dataclass(frozen=True, kw_only=True)
+class JsonLinesBenchmark:
+    """`path` holds the rows; `question` and `answer` name their fields; `size` is the whole
+    benchmark's number of questions (null: what the file holds)."""
+
+    name: str
+    path: str
+    question: str = "question"
+    answer: str = "answer"
+    size: int | None = None
+
+    def problems(self) -> list[Problem]:
+        """All questions in file order.
+
+        Raises DataError that names the file and the line when one is not an object with a non-blank
+        question and an answer, and when there is none at all.
+        """
+        rows = [self._row(number, line) for number, line in self._lines()]
+        if not rows:
+            raise DataError(f"benchmark.path: {self.path} holds no question.")
+        names = question_ids(str(row[self.question]) for row in rows)
+        return [
+            Problem(
+                question_id=name,
+                question=str(row[self.question]),
+                answer=str(row[self.answer]),
+                row={key: value for key, value in row.items() if key not in (self.question, self.answer)},
+            )
+            for name, row in zip(names, rows, strict=True)
+        ]
+
+    def _lines(self) -> list[tuple[int, str]]:
+        try:
+            text = Path(self.path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"benchmark.path: cannot read {self.path}: {error}") from error
+        return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+
+    def _row(self, number: int, line: str) -> dict[str, Any]:
+        place = f"benchmark.path: line {number} of {self.path}"
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise DataError(f"{place} is not JSON ({error}).") from error
+        if not isinstance(row, dict):
+            raise DataError(f"{place} is not a JSON object.")
+        if not isinstance(row.get(self.question), str) or not row[self.question].strip():
+            raise DataError(f"{place} has no question in the field '{self.question}' (benchmark.question names it).")
+        if isinstance(row.get(self.answer), (dict, list, type(None))):
+            raise DataError(f"{place} has no gold answer in the field '{self.answer}' (benchmark.answer names it).")
+        return row
+
+
+def data_hash(problems: list[Problem]) -> str:
+    """Fingerprint of questions and gold answers, in order: part of a run's identity."""
+    digest = hashlib.blake2b(digest_size=8)
+    for problem in problems:
+        digest.update(json.dumps([problem.question, problem.answer]).encode())
+    return digest.hexdigest()

@@ -1,0 +1,216 @@
+"""The validated configuration: what Hydra composed, turned into checked values or one sentence.
+
+    config = check(OmegaConf.to_container(cfg, resolve=True))
+    config.model.target.path
+
+An unknown key, a value out of range or of the wrong type raises ConfigError before anything heavy
+is imported. Groups that name a class in ``_target_`` (weighting, method, benchmark, engine, logger)
+are checked against that class's own signature by `build`.
+"""
+
+import inspect
+import sys
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Annotated, Any, Literal, get_type_hints
+
+from annotated_types import Ge, Gt, Le
+from hydra.utils import get_object
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from rsd.errors import ConfigError
+from rsd.methods.trajectory import Decoding, Limits, StepRule
+from rsd.records import PolicyRole
+
+SMALLEST_CONTEXT = 256  # tokens; a model that holds fewer answers no benchmark question
+
+
+class Section(BaseModel):
+    """A part of the configuration; keys that it does not name are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PolicyConfig(Section):
+    """One policy: a hub id or a local folder; `context` is the most tokens it can read."""
+
+    path: str
+    revision: str | None = None
+    dtype: Literal["float32", "bfloat16", "float16"]
+    context: Annotated[int, Ge(1)]
+
+
+class ModelConfig(Section):
+    """A family: the draft, the target, and the prompt that both are asked with.
+
+    `prompt` is ``reference`` for the text in `reference_prompt` (with ``{question}`` in it) or
+    ``chat_template`` for each tokenizer's own template.
+    """
+
+    name: str
+    draft: PolicyConfig | None = None
+    target: PolicyConfig | None = None
+    prompt: Literal["reference", "chat_template"]
+    reference_prompt: str
+
+    def policy(self, role: PolicyRole) -> PolicyConfig | None:
+        """The draft or the target."""
+        return self.draft if role == "draft" else self.target
+
+    @property
+    def prompt_text(self) -> str | None:
+        """The prompt with ``{question}`` in it; None for the tokenizer's own template."""
+        return self.reference_prompt if self.prompt == "reference" else None
+
+
+class PRMConfig(Section):
+    """A process reward model; `adapter` is the class in ``rsd/rewards`` that knows its format.
+
+    `max_length` is the most tokens of question and steps together.
+    """
+
+    name: str
+    adapter: str | None = None
+    path: str
+    revision: str | None = None
+    dtype: Literal["float32", "bfloat16", "float16"]
+    max_length: Annotated[int, Ge(1)]
+
+
+class SamplingConfig(Section):
+    """Temperature 0 is greedy decoding."""
+
+    temperature: Annotated[float, Ge(0)]
+    top_p: Annotated[float, Gt(0), Le(1)]
+
+
+class RunConfig(Section):
+    """Everything one run is told. `docs` of each key stand in ``conf/config.yaml``."""
+
+    model: ModelConfig
+    prm: PRMConfig
+    weighting: dict[str, Any]
+    method: dict[str, Any]
+    benchmark: dict[str, Any]
+    engine: dict[str, Any]
+    logger: dict[str, Any]
+    delta: float
+    seed: int
+    samples: Annotated[int, Ge(1)]
+    sampling: SamplingConfig
+    limits: Limits
+    step: StepRule
+    limit: Annotated[int, Ge(1)] | None
+    offset: Annotated[int, Ge(0)]
+    ids: tuple[str, ...] | None
+    concurrency: Annotated[int, Ge(1)] | Literal["auto"]
+    results_dir: str
+    progress: Literal["auto", "on", "off"] | bool
+    retry_failed: bool
+    tag: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")] | None
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether to draw a progress bar; `auto` does on a terminal. YAML reads a bare `off` as False."""
+        return sys.stderr.isatty() if self.progress == "auto" else self.progress in ("on", True)
+
+    @property
+    def decoding(self) -> Decoding:
+        """The settings that every method decodes under."""
+        return Decoding(
+            temperature=self.sampling.temperature,
+            top_p=self.sampling.top_p,
+            limits=self.limits,
+            step=self.step,
+            seed=self.seed,
+        )
+
+
+def check(values: Any) -> RunConfig:
+    """Validate the composed configuration. Raises ConfigError with one sentence."""
+    try:
+        return RunConfig.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(_sentence(error, "", RunConfig.model_fields)) from error
+
+
+def build(node: Mapping[str, Any], key: str, **extra: Any) -> Any:
+    """Make the object that ``_target_`` names, from the other keys of `node` and those of `extra`
+    that its signature asks for.
+
+    Raises ConfigError when there is no such object, or a key is unknown, missing or wrong; `key` is
+    the name of the group in that sentence.
+    """
+    target = locate(node.get("_target_"), f"{key}._target_")
+    parameters = inspect.signature(target).parameters
+    hints = get_type_hints(target.__init__ if inspect.isclass(target) else target, include_extras=True)
+    own = {name: parameter for name, parameter in parameters.items() if name not in extra}
+    fields: dict[str, Any] = {
+        name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
+        for name, parameter in own.items()
+    }
+    values = {name: value for name, value in node.items() if name != "_target_"}
+    try:
+        checked = create_model(key, __config__=ConfigDict(extra="forbid"), **fields).model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(_sentence(error, f"{key}.", fields)) from error
+    given = {name: value for name, value in extra.items() if name in parameters}
+    return target(**{name: getattr(checked, name) for name in own}, **given)
+
+
+def locate(path: Any, key: str) -> Any:
+    """Import the object with the dotted name `path`. Raises ConfigError that names `key`."""
+    try:
+        return get_object(path)
+    except Exception as error:  # Hydra raises ValueError, ImportError or what the import itself raised
+        raise ConfigError(f"{key}: there is no class '{path}' ({' '.join(str(error).split())[:200]}).") from error
+
+
+def lowered(limits: Limits, contexts: Mapping[str, int]) -> tuple[Limits, list[str]]:
+    """`limits.total_tokens` and `limits.step_tokens` lowered to the least of `contexts`
+    {key of the setting: tokens}, and a line for each limit that was.
+
+    Raises ConfigError when a model can hold fewer than 256 tokens.
+    """
+    key, context = min(contexts.items(), key=lambda item: item[1])
+    if context < SMALLEST_CONTEXT:
+        raise ConfigError(f"{key}={context} leaves less than {SMALLEST_CONTEXT} tokens for prompt and response.")
+    lines = []
+    values = {name: getattr(limits, name) for name in limits.__dataclass_fields__}
+    for name in ("total_tokens", "step_tokens"):
+        if values[name] > context:
+            lines.append(f"limits.{name} lowered from {values[name]} to {context}, the model's {key}.")
+            values[name] = context
+    return Limits(**values), lines
+
+
+def _sentence(error: ValidationError, prefix: str, known: Mapping[str, Any]) -> str:
+    """The first fault of `error`, as a sentence with the full name of its key."""
+    faults = error.errors(include_url=False)
+    # an unknown key is often the reason why a known one is missing
+    fault = next((f for f in faults if f["type"] in ("extra_forbidden", "unexpected_keyword_argument")), faults[0])
+    names = [str(part) for part in fault["loc"] if isinstance(part, str) and part.isidentifier()]
+    key = prefix + ".".join(names)
+    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        siblings = _keys_beside(known, names[:-1])
+        close = get_close_matches(names[-1], siblings, n=1)
+        parent = (prefix + ".".join(names[:-1])).rstrip(".")
+        hint = (
+            f"did you mean {close[0]}?" if close else f"{parent or 'top level'} takes {', '.join(siblings) or 'none'}."
+        )
+        return f"There is no key {key}; {hint}"
+    if fault["type"] == "missing":
+        return f"{key} is not set; give it a value."
+    if fault["input"] is None:
+        return f"{key} is not set (null); give it a value."
+    reason = fault["msg"].removeprefix("Input ").removeprefix("Value error, ")
+    return f"{key}={fault['input']!r} is wrong: it {reason}."
+
+
+def _keys_beside(known: Mapping[str, Any], path: list[str]) -> list[str]:
+    for name in path:
+        annotation = getattr(known.get(name), "annotation", None)
+        candidates = [annotation, *getattr(annotation, "__args__", ())]
+        inner = next((c for c in candidates if inspect.isclass(c) and hasattr(c, "__annotations__")), None)
+        known = getattr(inner, "model_fields", None) or getattr(inner, "__dataclass_fields__", {})
+    return [name for name in known if not name.startswith("_")]

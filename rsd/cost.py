@@ -1,0 +1,96 @@
+"""What decoding costs: usage in tokens to FLOPs, under three named accountings.
+
+Pure functions of records and model shapes; nothing here is measured while decoding::
+
+    flops(Usage(generated=5, prompt=20, passes=5), shape, "full")
+    flops_by_role(record.proposals, {"draft": small, "target": large})["passes"]["draft"]
+
+A token costs 2 FLOPs per parameter (one multiplication, one addition) in its forward pass
+(Kaplan et al., 2020, arXiv:2001.08361, section 2.1). The accountings differ in which tokens count:
+
+* ``passes``: every sequential forward pass is one token, however many positions it covers;
+* ``positions``: every position written or judged, discarded ones included, prompts excluded;
+* ``full``: every position really run, uncached prompts included, plus attention.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from rsd.records import Proposal, Role, Usage
+
+Accounting = Literal["passes", "positions", "full"]
+ACCOUNTINGS: tuple[Accounting, ...] = get_args(Accounting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What cost accounting needs to know of a model: parameter counts and attention's sizes.
+
+    `matmul_parameters` leaves out embeddings that are only looked up (a tied output matrix counts).
+    """
+
+    parameters: int
+    matmul_parameters: int
+    layers: int
+    heads: int
+    head_dim: int
+
+
+def flops(usage: Usage, shape: Shape, accounting: Accounting) -> int | None:
+    """FLOPs of one model's `usage` for one proposal; None where `full` was not measured.
+
+    ``passes`` is 2·parameters·passes, ``positions`` is 2·parameters·(generated + verified), and
+    ``full`` is 2·matmul_parameters per position run plus 4·layers·heads·head_dim·context, where
+    the context of position p (counted from 0) is p + 1: queries with keys, then weights with values.
+    ``full`` needs `cached` and takes the usage to be one call's. For a usage summed over several
+    calls of growing prompts it is an upper bound.
+    """
+    match accounting:
+        case "passes":
+            return 2 * shape.parameters * usage.passes
+        case "positions":
+            return 2 * shape.parameters * (usage.generated + usage.verified)
+        case "full":
+            if usage.cached is None:
+                return None
+            # The last token written is an output only: this call never reads it back as an input.
+            end = usage.prompt + max(usage.generated - 1, 0)
+            contexts = _triangle(end) - _triangle(usage.cached)
+            attention = 4 * shape.layers * shape.heads * shape.head_dim * contexts
+            return 2 * shape.matmul_parameters * (end - usage.cached) + attention
+
+
+def flops_by_role(
+    proposals: Iterable[Proposal], shapes: Mapping[Role, Shape]
+) -> dict[Accounting, dict[Role, int | None]]:
+    """FLOPs of all `proposals`, summed for each role that worked on them.
+
+    None stands where a sum is not measured: a call's cache is unknown, or the role's shape is.
+    """
+    totals: dict[Accounting, dict[Role, int | None]] = {accounting: {} for accounting in ACCOUNTINGS}
+    for proposal in proposals:
+        for role, usage in proposal.usage.items():
+            for accounting, roles in totals.items():
+                cost = flops(usage, shapes[role], accounting) if role in shapes else None
+                roles[role] = add(roles.get(role, 0), cost)
+    return totals
+
+
+def add(*costs: int | None) -> int | None:
+    """Sum of `costs`, not measured (None) as soon as one of them is not."""
+    total = 0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total
+
+
+def ratio(cost: float | None, baseline: float | None) -> float | None:
+    """`cost` over `baseline`; None where one of the two was not measured or the baseline is nothing."""
+    return None if cost is None or not baseline else cost / baseline
+
+
+def _triangle(n: int) -> int:
+    return n * (n + 1) // 2

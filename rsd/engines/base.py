@@ -1,0 +1,177 @@
+"""The interfaces between methods and models.
+
+A method awaits ``policy.generate(context, sampling)`` and ``prm.score(question, steps)``; what is
+batched, cached or placed where is the engine's own affair. Same call, same answer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from rsd.cost import Shape
+from rsd.records import Finish, PolicyRole, Role, Usage
+
+if TYPE_CHECKING:  # heavy, and only named here
+    from transformers import PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How one piece of text is drawn.
+
+    `temperature` 0 is greedy. `max_tokens` >= 1. `stop` ends the piece with the token that
+    completes it in the decoded output (kept); None lets the piece run to EOS. `seed` keys the draw.
+    """
+
+    temperature: float
+    top_p: float
+    max_tokens: int
+    seed: int
+    stop: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a policy continues: its own prompt's token ids and the response so far, in its own tokens."""
+
+    prompt: tuple[int, ...]
+    response: tuple[int, ...] = ()
+
+    def extended(self, token_ids: Sequence[int]) -> "Context":
+        """The context after `token_ids` joined the response."""
+        return Context(prompt=self.prompt, response=(*self.response, *token_ids))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """A piece of text: `text` decodes `token_ids` less EOS; `logprob` is its log-probability in nats
+    at temperature 1 and top-p 1, summed over all its tokens, delimiter and EOS included."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    logprob: float
+    finish: Finish
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reward:
+    """The newest step's reward."""
+
+    value: float
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classification:
+    """The raw outputs [labels] of a classifier's head at the last token."""
+
+    logits: tuple[float, ...]
+    usage: Usage
+
+
+class PolicyModel(Protocol):
+    """A language model that writes steps."""
+
+    def prompt(self, question: str) -> tuple[int, ...]:
+        """Token ids of the rendered prompt for `question`."""
+        ...
+
+    async def generate(self, context: Context, sampling: Sampling) -> Completion:
+        """Continue `context` by one piece."""
+        ...
+
+
+class Classifier(Protocol):
+    """A model read at the last token of its input."""
+
+    tokenizer: "PreTrainedTokenizerBase"
+    labels: int  # width of the head
+
+    async def classify(self, context: Context) -> Classification:
+        """Read the head at the last token of `context`."""
+        ...
+
+
+class RewardModel(Protocol):
+    """A process reward model."""
+
+    async def score(self, question: str, steps: Sequence[str]) -> Reward:
+        """Reward of the newest of `steps` (each with its delimiter, none with EOS).
+
+        Raises PRMContextError when the input exceeds the model's `max_length`, RewardError when
+        the value is not a reward.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """The models of a run, by role; only those that the method needs are there."""
+
+    draft: PolicyModel | None = None
+    target: PolicyModel | None = None
+    prm: RewardModel | None = None
+
+    @property
+    def policies(self) -> list[PolicyRole]:
+        """The roles of the policies that are there."""
+        roles: tuple[PolicyRole, ...] = ("draft", "target")
+        return [role for role in roles if getattr(self, role) is not None]
+
+    def policy(self, role: PolicyRole) -> PolicyModel:
+        """The policy of `role`; a method asks only for roles that it declared."""
+        model = self.draft if role == "draft" else self.target
+        assert model is not None, f"the method did not declare the role {role}"
+        return model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSource:
+    """Where a model comes from and how it is loaded.
+
+    `key` names the setting to change when loading fails (``model.draft``). `path` is a hub id or a
+    local folder. `context` is the most tokens one request of the run can hold. `prompt` is the
+    prompt with ``{question}`` in it, or None for the tokenizer's own chat template.
+    """
+
+    key: str
+    path: str
+    revision: str | None
+    dtype: str
+    context: int
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What a model really ran: tokens, padding beside them, forward passes and seconds in them."""
+
+    tokens: int = 0
+    padding: int = 0
+    forwards: int = 0
+    seconds: float = 0.0
+
+
+class Engine(Protocol):
+    """Loads models and serves them until closed."""
+
+    def load_policy(self, role: PolicyRole, source: ModelSource) -> PolicyModel:
+        """Load the policy of `role`. Raises ModelError."""
+        ...
+
+    def load_classifier(self, source: ModelSource) -> Classifier:
+        """Load the PRM's classifier. Raises ModelError."""
+        ...
+
+    def shapes(self) -> Mapping[Role, Shape]:
+        """Shape of each loaded model."""
+        ...
+
+    def totals(self) -> Mapping[Role, Totals]:
+        """Physical totals of each loaded model so far."""
+        ...
+
+    async def close(self) -> None:
+        """Stop serving and free the models."""
+        ...

@@ -1,0 +1,183 @@
+"""Continuous batching of one model's requests over the rows of a key-value cache.
+
+Every request owns a row while it runs. A row keeps its tokens afterwards, so that the next request
+of the same question runs only what the model has not read: accepted steps are already there, a
+rejected step is cropped by being overwritten. ``tick()`` runs one round of forward passes.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from rsd.engines.base import Totals
+from rsd.engines.row_cache import RowCache
+
+LARGEST_GROUP = 64  # rows in one forward; beyond it attention over a small cache is memory-bound
+LENGTH_SPREAD = 1.5  # longest over shortest count of new tokens in one forward
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """A row of the cache and the tokens whose keys and values it holds."""
+
+    index: int
+    prompt: tuple[int, ...] = ()
+    tokens: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Request:
+    """One call in progress. `tokens` grows while it runs; `cached` is what its row already held.
+
+    `advance` is given the head's output for the request's last token, [width], and returns the
+    token to go on with, or None when the request is finished and has set its `future`.
+    """
+
+    prompt: tuple[int, ...]
+    tokens: list[int]
+    future: asyncio.Future[Any]
+    row: Row | None = None
+    cached: int = 0
+
+
+Advance = Callable[[list[Request], torch.Tensor], Sequence[int | None]]
+
+
+class Batcher:
+    """The requests of one model: who waits, who runs, and which row holds what."""
+
+    def __init__(self, backbone: torch.nn.Module, head: torch.nn.Module, cache: RowCache, advance: Advance) -> None:
+        self.backbone = backbone
+        self.head = head
+        self.cache = cache
+        self.advance = advance
+        self.waiting: deque[Request] = deque()
+        self.running: list[Request] = []
+        self.tokens = self.padding = self.forwards = 0
+        self.seconds = 0.0
+        self._idle: OrderedDict[int, Row] = OrderedDict(  # least recently used first
+            (index, Row(index)) for index in range(cache.keys[0].shape[0])
+        )
+        self._of_prompt: defaultdict[tuple[int, ...], set[Row]] = defaultdict(set)
+
+    @property
+    def ready(self) -> int:
+        """Rows that the next tick would advance."""
+        return len(self.running) + min(len(self.waiting), len(self._idle))
+
+    @property
+    def totals(self) -> Totals:
+        """What has been run so far."""
+        return Totals(tokens=self.tokens, padding=self.padding, forwards=self.forwards, seconds=self.seconds)
+
+    def submit(self, request: Request) -> None:
+        """Queue a request; its future is set when it is done."""
+        self.waiting.append(request)
+
+    def tick(self) -> None:
+        """Admit what fits, then run every admitted request's new tokens, similar lengths together."""
+        while self.waiting and self._idle:
+            request = self.waiting.popleft()
+            if not request.future.cancelled():
+                self._admit(request)
+        for group in self._groups():
+            try:
+                self._run(group)
+            except Exception as error:
+                for request in group:
+                    self._fail(request, error)
+
+    def _groups(self) -> list[list[Request]]:
+        order = sorted(self.running, key=lambda r: (len(r.tokens) - len(_row(r).tokens), len(r.tokens)))
+        groups: list[list[Request]] = []
+        shortest = 0
+        for request in order:
+            new = len(request.tokens) - len(_row(request).tokens)
+            if groups and len(groups[-1]) < LARGEST_GROUP and new <= LENGTH_SPREAD * shortest:
+                groups[-1].append(request)
+            else:
+                groups.append([request])
+                shortest = new
+        return groups
+
+    def _run(self, group: list[Request]) -> None:
+        began = time.perf_counter()
+        starts = [len(_row(r).tokens) for r in group]
+        fresh = [r.tokens[start:] for r, start in zip(group, starts, strict=True)]
+        width = max(map(len, fresh))
+        with torch.inference_mode():
+            mask = self.cache.prepare([_row(r).index for r in group], starts, width)
+            hidden = self.backbone(
+                input_ids=torch.tensor([ids + [0] * (width - len(ids)) for ids in fresh]),
+                position_ids=self.cache.positions,
+                attention_mask=mask,
+                past_key_values=self.cache,
+                use_cache=True,
+            ).last_hidden_state
+            last = torch.tensor([len(ids) - 1 for ids in fresh])
+            outputs = self.head(hidden[torch.arange(len(group)), last]).float()
+        count = sum(map(len, fresh))
+        self.tokens += count
+        self.padding += width * len(group) - count
+        self.forwards += 1
+        self.seconds += time.perf_counter() - began
+        for request, ids in zip(group, fresh, strict=True):
+            _row(request).tokens += ids
+        for request, token in zip(group, self.advance(group, outputs), strict=True):
+            if token is None or request.future.cancelled():
+                self._release(request)
+            else:
+                request.tokens.append(token)
+
+    def _admit(self, request: Request) -> None:
+        """Give the request the idle row that already holds most of it, else the least recently used."""
+        relatives = self._of_prompt.get(request.prompt, set())
+        reusable = len(request.tokens) - 1  # the last token must run: its output is what is asked for
+        shared = {row: min(_common_prefix(row.tokens, request.tokens), reusable) for row in relatives}
+        closest = max(shared, key=lambda row: (shared[row], -row.index), default=None)
+        own = max((row for row in shared if row.index in self._idle), key=lambda row: shared[row], default=None)
+        if own is not None:
+            row, length = own, shared[own]
+            del self._idle[row.index]
+        else:
+            _, row = self._idle.popitem(last=False)
+            length = 0
+            self._of_prompt[row.prompt].discard(row)
+            if not self._of_prompt[row.prompt]:
+                del self._of_prompt[row.prompt]
+            if closest is not None:
+                length = shared[closest]
+                self.cache.copy(closest.index, row.index, length)
+            row.prompt = request.prompt
+            self._of_prompt[row.prompt].add(row)
+        row.tokens = request.tokens[:length]
+        request.row, request.cached = row, length
+        self.running.append(request)
+
+    def _release(self, request: Request) -> None:
+        row = _row(request)
+        self._idle[row.index] = row
+        self.running.remove(request)
+
+    def _fail(self, request: Request, error: Exception) -> None:
+        _row(request).tokens = []
+        self._release(request)
+        if not request.future.done():
+            request.future.set_exception(error)
+
+
+def _row(request: Request) -> Row:
+    assert request.row is not None, "only admitted requests run"
+    return request.row
+
+
+def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    shortest = min(len(a), len(b))
+    if a[:shortest] == b[:shortest]:
+        return shortest
+    return next(i for i in range(shortest) if a[i] != b[i])

@@ -1,0 +1,77 @@
+"""Load transformers models and tokenizers, and say in one sentence what is wrong with them.
+
+model = load_model(AutoModelForCausalLM, source)
+"""
+
+import json
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers.utils import logging
+
+from rsd.cost import Shape
+from rsd.engines.base import ModelSource
+from rsd.errors import ModelError
+
+UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, SafetensorError, json.JSONDecodeError)
+
+
+def load_model(auto_class: Any, source: ModelSource) -> Any:
+    """Load weights with `auto_class`, ready for inference; returns the transformers model.
+
+    Raises ModelError when files are missing or corrupt, or do not hold every weight of the model
+    (transformers itself would fill the missing ones with random numbers).
+    """
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        model, report = auto_class.from_pretrained(
+            source.path,
+            revision=source.revision,
+            dtype=getattr(torch, source.dtype),
+            attn_implementation="sdpa",
+            output_loading_info=True,
+        )
+    except UNREADABLE as error:
+        raise _unreadable(source, "the weights", error) from error
+    absent = sorted(report["missing_keys"]) + sorted(str(key) for key in report["mismatched_keys"])
+    if absent:
+        raise ModelError(
+            f"{source.key}: {source.path} lacks {len(absent)} of the model's weights or holds them in another "
+            f"shape, {absent[0]} among them; it is not a complete checkpoint of this architecture."
+        )
+    return model.eval()
+
+
+def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:
+    """Load the tokenizer that lies beside the weights. Raises ModelError."""
+    try:
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source.path, revision=source.revision)
+        return tokenizer
+    except UNREADABLE as error:
+        raise _unreadable(source, "the tokenizer", error) from error
+
+
+def shape_of(model: Any) -> Shape:
+    """Parameter counts and attention sizes of a loaded model."""
+    config = model.config
+    matrices = sum(p.numel() for p in model.parameters() if p.dim() > 1)
+    embedding = model.get_input_embeddings().weight
+    output = model.get_output_embeddings()
+    if output is None or output.weight is not embedding:
+        matrices -= embedding.numel()
+    heads = config.num_attention_heads
+    return Shape(
+        parameters=sum(p.numel() for p in model.parameters()),
+        matmul_parameters=matrices,
+        layers=config.num_hidden_layers,
+        heads=heads,
+        head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
+    )
+
+
+def _unreadable(source: ModelSource, what: str, error: Exception) -> ModelError:
+    cause = " ".join(str(error).split())[:300]
+    return ModelError(f"{source.key}: cannot read {what} of {source.path}: {cause}")

@@ -1,0 +1,70 @@
+"""Key-value cache with one row per sequence, each row of its own length.
+
+The unmodified backbone of a transformers model runs over any subset of the rows::
+
+    cache = RowCache(config, rows=64, context=512, dtype=torch.float32)
+    with_mask = cache.prepare(rows=[3, 7], starts=[40, 12], width=5)
+    backbone(input_ids=ids, position_ids=cache.positions, attention_mask=with_mask, past_key_values=cache)
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import PreTrainedConfig
+from transformers.cache_utils import Cache
+
+
+class RowCache(Cache):
+    """Per layer a buffer [rows, context + 1, heads, head_dim]; the extra position takes stray padding.
+
+    Sequences are right-padded: padding is written beyond a row's length, never attended to by a
+    real token, and overwritten by the tokens that come to stand there.
+    """
+
+    def __init__(self, config: PreTrainedConfig, *, rows: int, context: int, dtype: torch.dtype) -> None:
+        super().__init__(layers=[])
+        heads = config.num_key_value_heads
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        shape = (rows, context + 1, heads, head_dim)
+        # zeros, not empty: a masked NaN would still poison the attention's weighted sum
+        self.keys = [torch.zeros(shape, dtype=dtype) for _ in range(config.num_hidden_layers)]
+        self.values = [torch.zeros(shape, dtype=dtype) for _ in range(config.num_hidden_layers)]
+        self.context = context
+        self.dtype = dtype
+        self.positions = torch.empty(0)
+
+    @staticmethod
+    def bytes_per_token(config: PreTrainedConfig, dtype: torch.dtype) -> int:
+        """Memory that one token takes in all layers, in bytes."""
+        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        return int(2 * config.num_hidden_layers * config.num_key_value_heads * head_dim * dtype.itemsize)
+
+    def prepare(self, rows: Sequence[int], starts: Sequence[int], width: int) -> torch.Tensor:
+        """Aim the next forward at `rows`, whose new tokens begin at `starts` and are padded to `width`.
+
+        Returns the additive attention mask [rows, 1, width, keys]: token i of a row sees the row's
+        positions up to start + i.
+        """
+        start = torch.tensor(starts)
+        self._rows = torch.tensor(rows)
+        self._span = min(max(starts) + width, self.context + 1)
+        self.positions = (start[:, None] + torch.arange(width)).clamp_(max=self.context)
+        self._slots = (self._rows[:, None] * (self.context + 1) + self.positions).flatten()
+        hidden = torch.arange(self._span) > self.positions[:, None, :, None]
+        return torch.zeros(hidden.shape, dtype=self.dtype).masked_fill_(hidden, torch.finfo(self.dtype).min)
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Store the new keys and values [rows, heads, width, head_dim]; return all of the rows' own."""
+        found = []
+        for buffer, new in ((self.keys[layer_idx], key_states), (self.values[layer_idx], value_states)):
+            buffer.flatten(0, 1)[self._slots] = new.transpose(1, 2).flatten(0, 1)
+            found.append(buffer[:, : self._span].index_select(0, self._rows).transpose(1, 2))
+        return found[0], found[1]
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        """Copy the first `length` positions of row `source` to row `target`."""
+        for buffer in (*self.keys, *self.values):
+            buffer[target, :length] = buffer[source, :length]

@@ -1,0 +1,103 @@
+"""The embedded engine: transformers models on this machine's CPU, batched across questions.
+
+    engine = TransformersEngine()
+    draft = engine.load_policy("draft", source)
+    completion = await draft.generate(context, sampling)
+
+All models share one device, so one loop runs them in turn: always the one with the most rows ready.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import torch
+from annotated_types import Ge, Gt
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+
+from rsd.cost import Shape
+from rsd.engines.base import ModelSource, Totals
+from rsd.engines.batched import BatchedClassifier, BatchedPolicy, Submit
+from rsd.engines.batcher import Advance, Batcher, Request
+from rsd.engines.loading import load_model, load_tokenizer, shape_of
+from rsd.engines.row_cache import RowCache
+from rsd.records import PolicyRole, Role
+
+
+class TransformersEngine:
+    """Serve models in this process.
+
+    `kv_cache_gib`: memory for the key-value cache of each model, in GiB. `max_rows`: most sequences
+    of a model that run at a time; further requests wait. `threads`: of torch, null for its default.
+    """
+
+    def __init__(
+        self,
+        *,
+        kv_cache_gib: Annotated[float, Gt(0)] = 2.0,
+        max_rows: Annotated[int, Ge(1)] = 512,
+        threads: Annotated[int, Ge(1)] | None = None,
+    ) -> None:
+        if threads is not None:
+            torch.set_num_threads(threads)
+        self._kv_cache_bytes = int(kv_cache_gib * 2**30)
+        self._max_rows = max_rows
+        self._batchers: dict[Role, Batcher] = {}
+        self._shapes: dict[Role, Shape] = {}
+        self._work_arrived = asyncio.Event()
+        self._loop: asyncio.Task[None] | None = None
+
+    def load_policy(self, role: PolicyRole, source: ModelSource) -> BatchedPolicy:
+        """Load a causal language model and its tokenizer. Raises ModelError."""
+        model = load_model(AutoModelForCausalLM, source)
+        policy = BatchedPolicy(role, load_tokenizer(source), model.generation_config, source, self._submitter(role))
+        self._serve(role, model, model.get_output_embeddings(), source, policy.advance)
+        return policy
+
+    def load_classifier(self, source: ModelSource) -> BatchedClassifier:
+        """Load a sequence classifier and its tokenizer as the PRM. Raises ModelError."""
+        model = load_model(AutoModelForSequenceClassification, source)
+        classifier = BatchedClassifier(load_tokenizer(source), model.config.num_labels, self._submitter("prm"))
+        self._serve("prm", model, model.score, source, classifier.advance)
+        return classifier
+
+    def shapes(self) -> Mapping[Role, Shape]:
+        """Shape of each loaded model."""
+        return dict(self._shapes)
+
+    def totals(self) -> Mapping[Role, Totals]:
+        """Physical totals of each loaded model so far."""
+        return {role: batcher.totals for role, batcher in self._batchers.items()}
+
+    async def close(self) -> None:
+        """Stop the loop and forget the models."""
+        if self._loop is not None:
+            self._loop.cancel()
+            await asyncio.wait([self._loop])
+        self._batchers.clear()
+
+    def _serve(self, role: Role, model: Any, head: torch.nn.Module, source: ModelSource, advance: Advance) -> None:
+        row_bytes = RowCache.bytes_per_token(model.config, model.dtype) * source.context
+        rows = max(1, min(self._max_rows, self._kv_cache_bytes // row_bytes))
+        cache = RowCache(model.config, rows=rows, context=source.context, dtype=model.dtype)
+        self._batchers[role] = Batcher(model.base_model, head, cache, advance)
+        self._shapes[role] = shape_of(model)
+
+    def _submitter(self, role: Role) -> Submit:
+        def submit(request: Request) -> None:
+            self._batchers[role].submit(request)
+            self._work_arrived.set()
+            if self._loop is None:
+                self._loop = asyncio.create_task(self._run())
+
+        return submit
+
+    async def _run(self) -> None:
+        while True:
+            busiest = max(self._batchers.values(), key=lambda batcher: batcher.ready)
+            if busiest.ready:
+                busiest.tick()
+                await asyncio.sleep(0)  # questions whose call is done ask for their next one here
+            else:
+                self._work_arrived.clear()
+                await self._work_arrived.wait()

@@ -1,0 +1,43 @@
+"""Errors that are told to a user as one sentence, without a traceback."""
+
+
+class RSDError(Exception):
+    """Something the user can mend; the message names the key or file, the fault and the mend."""
+
+    status = 2  # exit status of the command that it ends
+
+
+class ConfigError(RSDError):
+    """A configuration value is wrong; raised before any model is loaded."""
+
+
+class ModelError(RSDError):
+    """Weights, tokenizer or head of a model are missing or not what the configuration says."""
+
+
+class DataError(RSDError):
+    """A benchmark file cannot be read as problems."""
+
+
+class StoreError(RSDError):
+    """Results cannot be written or read."""
+
+
+class RewardError(RSDError):
+    """A reward model gave a value that no reward can have; the question it was for is an error."""
+
+
+class PRMContextError(RSDError):
+    """The reward model cannot read question and steps within its `prm.max_length`."""
+
+
+class QuestionsFailedError(RSDError):
+    """The run ended, and some of its questions are errors."""
+
+    status = 1
+
+
+class StoppedError(RSDError):
+    """A signal ended the run early; what was done is kept."""
+
+    status = 130

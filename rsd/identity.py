@@ -1,0 +1,95 @@
+"""A run's identity: the hash of what its output depends on, and of nothing else.
+
+    identity = identify(config, method, limits, benchmark_hash)
+    folder = results / "runs" / "tiny_chain" / run_id(identity, config, method)
+
+The same command finds its own run again; another limit of questions, place, engine or concurrency
+belongs to the same run (specification, "Records").
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rsd.config import RunConfig
+from rsd.errors import ModelError
+from rsd.methods.base import Method
+from rsd.methods.trajectory import Limits
+from rsd.records import RECORD_VERSION, Role
+
+WHOLE = 64 * 2**20  # bytes of a file up to which all of it is hashed
+PART = 2**20  # bytes hashed at the beginning, middle and end of a larger one
+
+
+def identify(config: RunConfig, method: Method, limits: Limits, *, data: str) -> dict[str, Any]:
+    """Everything that a record of this run can depend on. `data` is the benchmark's fingerprint.
+
+    Raises ModelError when a model's folder is not there.
+    """
+    models: dict[Role, dict[str, Any]] = {}
+    for role in method.roles:
+        if role == "prm":
+            prm = config.prm
+            models[role] = {
+                **resolve(prm.path, prm.revision, "prm.path"),
+                **{"dtype": prm.dtype, "adapter": prm.adapter, "max_length": prm.max_length},
+            }
+        else:
+            policy = config.model.policy(role)
+            assert policy is not None, "the plan checked that the family has the model"
+            models[role] = {
+                **resolve(policy.path, policy.revision, f"model.{role}.path"),
+                **{"dtype": policy.dtype, "prompt": config.model.prompt_text},
+            }
+    return {
+        "record_version": RECORD_VERSION,
+        "method": dict(method.settings),
+        "models": models,
+        "sampling": config.sampling.model_dump(),
+        "limits": asdict(limits),
+        "step": asdict(config.step),
+        "benchmark": {"name": config.benchmark["name"], "data": data},
+        "seed": config.seed,
+        "tag": config.tag,
+    }
+
+
+def run_id(identity: Mapping[str, Any], config: RunConfig, method: Method) -> str:
+    """A readable name that ends in 10 hex digits of the identity's hash."""
+    digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=5).hexdigest()
+    words = [method.name, config.model.name, *([config.prm.name] if "prm" in method.roles else [])]
+    readable = re.sub(r"[^A-Za-z0-9.=]+", "-", " ".join(words)).strip("-")
+    return f"{readable}-{config.tag}-{digest}" if config.tag else f"{readable}-{digest}"
+
+
+def resolve(path: str, revision: str | None, key: str) -> dict[str, str | None]:
+    """Name a model for good: a hub id with its revision, or a local folder with its fingerprint.
+
+    A path counts as local when it is absolute, begins with a dot, or exists.
+    """
+    folder = Path(path)
+    if folder.is_dir():
+        return {"id": folder.name, "revision": fingerprint(folder)}
+    if folder.is_absolute() or path.startswith(".") or folder.exists():
+        raise ModelError(f"{key}: there is no folder {path}; give the folder of a checkpoint, or a hub id.")
+    return {"id": path, "revision": revision}
+
+
+def fingerprint(folder: Path) -> str:
+    """Hash of the files in `folder`: whole up to 64 MiB each, three samples and the size beyond."""
+    digest = hashlib.blake2b(digest_size=8)
+    for path in sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith(".")):
+        size = path.stat().st_size
+        digest.update(json.dumps([path.name, size]).encode())
+        with path.open("rb") as file:
+            if size <= WHOLE:
+                digest.update(file.read())
+            else:
+                for start in (0, size // 2, size - PART):
+                    file.seek(start)
+                    digest.update(file.read(PART))
+    return digest.hexdigest()

@@ -1,0 +1,165 @@
+"""One invocation of a run: find what is missing, load what that needs, run it, sum up.
+
+    accuracy = invoke(config)
+
+The configuration is checked whole before anything is loaded, and no model is when nothing is missing.
+"""
+
+import asyncio
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+from rich.console import Console
+
+from rsd.config import RunConfig
+from rsd.cost import Shape
+from rsd.engines.base import Models
+from rsd.errors import QuestionsFailedError, StoppedError
+from rsd.grading import Grader
+from rsd.lock import RunLock
+from rsd.manifest import read_manifest, write_manifest
+from rsd.models import load_models
+from rsd.plan import Plan, make_plan
+from rsd.progress import RunProgress
+from rsd.records import Problem, Record
+from rsd.report.relative import relative_to_target
+from rsd.report.summary import summarise
+from rsd.report.terminal import render
+from rsd.runner import Job, Outcome, Runner
+from rsd.store import JsonLines, create_folder, failed_attempts, is_error, read_grades, read_records, write_json
+
+RETRIES = 3  # how often a failed question is tried again, over invocations
+
+
+def invoke(config: RunConfig) -> float | None:
+    """Run what `config` asks for and is not done yet, print the summary, and return the accuracy.
+
+    Raises an RSDError for whatever the user has to know: a wrong setting, a model or file that
+    cannot be read or written, questions that failed, a stop signal.
+    """
+    plan = make_plan(config)
+    for note in plan.notes:
+        print(note, file=sys.stderr)
+    create_folder(plan.folder)
+    with ExitStack() as stack:
+        lock = stack.enter_context(RunLock(plan.folder / "lock.json"))
+        files = {
+            name: stack.enter_context(JsonLines(plan.folder / f"{name}.jsonl"))
+            for name in ("records", "grades", "invocations")
+        }
+        jobs, ungraded = missing(plan)
+        outcome = asyncio.run(_run(plan, jobs, ungraded, files, lock)) if jobs or ungraded else Outcome()
+        return _report(plan, outcome)
+
+
+def missing(plan: Plan) -> tuple[list[Job], list[tuple[Problem, Record]]]:
+    """The samples without a record, or with a failed one to try again; and the records without a grade."""
+    records, grades, failures = read_records(plan.folder), read_grades(plan.folder), failed_attempts(plan.folder)
+    jobs, ungraded = [], []
+    for problem in plan.problems:
+        for sample in range(plan.config.samples):
+            key = problem.question_id, sample
+            record = records.get(key)
+            if record is None or (is_error(record) and (plan.config.retry_failed or failures[key] <= RETRIES)):
+                jobs.append((problem, sample))
+            elif not is_error(record) and key not in grades:
+                ungraded.append((problem, record))
+    return jobs, ungraded
+
+
+async def _run(
+    plan: Plan,
+    jobs: Sequence[Job],
+    ungraded: Sequence[tuple[Problem, Record]],
+    files: dict[str, JsonLines],
+    lock: RunLock,
+) -> Outcome:
+    config = plan.config
+    try:
+        models = load_models(plan) if jobs else Models()
+        write_manifest(plan, plan.engine.shapes())
+        number = _next_invocation(files["invocations"].path)
+        line = {
+            "invocation": number,
+            "start": _now(),
+            "engine": config.engine,
+            "host": platform.node(),
+            "cores": os.cpu_count(),
+            "concurrency": config.concurrency,
+            "questions": len(jobs),
+        }
+        files["invocations"].append(orjson.dumps(line))
+        with (
+            Grader(workers=max(1, (os.cpu_count() or 1) // 2)) as grader,
+            RunProgress(total=len(jobs) + len(ungraded), label=plan.method.name, shown=config.shows_progress) as bar,
+        ):
+            runner = Runner(
+                method=plan.method,
+                models=models,
+                decoding=plan.decoding,
+                grader=grader,
+                records=files["records"],
+                grades=files["grades"],
+                lock=lock,
+                invocation=number,
+                concurrency=None if config.concurrency == "auto" else config.concurrency,
+                told=bar.told,
+            )
+            outcome = await runner.run(jobs, ungraded)
+        totals = {role: asdict(totals) for role, totals in plan.engine.totals().items()}
+        ended = {"end": _now(), "seconds": outcome.seconds, "records": outcome.records, "stopped": outcome.stopped}
+        files["invocations"].append(orjson.dumps({**line, **ended, "totals": totals}))
+    finally:
+        await plan.engine.close()
+    return outcome
+
+
+def _report(plan: Plan, outcome: Outcome) -> float | None:
+    """Print the summary of the questions asked for; write that of the whole run to ``summary.json``."""
+    folder, records, grades = plan.folder, read_records(plan.folder), read_grades(plan.folder)
+    keys = [(problem.question_id, sample) for problem in plan.problems for sample in range(plan.config.samples)]
+    asked = [records[key] for key in keys if key in records]
+    if outcome.stopped:
+        raise StoppedError(
+            f"Stopped by {outcome.stopped}; {len(asked)} of {len(keys)} solutions are kept in {folder}, "
+            "and the same command makes the others."
+        )
+    manifest = read_manifest(folder)
+    shapes = {role: Shape(**shape) for role, shape in manifest["shapes"].items()}
+    whole = [record for key, record in records.items() if is_error(record) or key in grades]
+    write_json(folder / "summary.json", summarise(whole, grades, shapes, delta=plan.delta).to_json())
+    summary = summarise(asked, grades, shapes, delta=plan.delta)
+    view = render(
+        summary,
+        title=f"{plan.method.name} · {plan.config.model.name} · {manifest['benchmark']}",
+        seconds=outcome.seconds or None,
+        questions_per_second=outcome.records / outcome.seconds if outcome.seconds else None,
+        relative=relative_to_target(folder, asked),
+    )
+    console = Console(highlight=False)
+    console.print(view)
+    console.print(f"Records: {folder}", soft_wrap=True)
+    plan.logger.log(manifest, summary.to_json())
+    failed = [record for record in asked if is_error(record)]
+    if failed:
+        raise QuestionsFailedError(
+            f"{len(failed)} of {len(asked)} solutions failed and count as wrong; the first is question "
+            f"{failed[0].question_id}: {failed[0].error}. The same command tries them again, up to {RETRIES} times; "
+            "retry_failed=true once more."
+        )
+    return summary.accuracy
+
+
+def _next_invocation(path: Path) -> int:
+    return 1 + max((orjson.loads(line)["invocation"] for line in path.read_bytes().splitlines()), default=0)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,1 @@
+"""Methods: one coroutine per question, each short enough to be read beside the paper."""

@@ -1,0 +1,112 @@
+"""What a run will do, decided from its configuration before anything is loaded.
+
+    plan = make_plan(config)
+    plan.folder, plan.problems, plan.method.name
+
+Raises ConfigError, DataError or ModelError with one sentence for whatever is wrong.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rsd.benchmarks.jsonl import data_hash
+from rsd.config import RunConfig, build, locate, lowered
+from rsd.engines.base import Engine
+from rsd.errors import ConfigError
+from rsd.identity import identify, run_id
+from rsd.loggers import Logger
+from rsd.methods.base import Method
+from rsd.methods.trajectory import Decoding
+from rsd.records import Problem
+from rsd.rewards.base import Adapter
+from rsd.weighting import Binary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A checked run. `problems` are the questions asked for, `size` the whole benchmark's number;
+    `notes` are lines to print; `delta` is the threshold of a binary weighting that the method uses."""
+
+    config: RunConfig
+    method: Method
+    engine: Engine
+    adapter: Adapter | None
+    logger: Logger
+    decoding: Decoding
+    delta: float | None
+    problems: tuple[Problem, ...]
+    size: int
+    identity: Mapping[str, Any]
+    folder: Path
+    notes: tuple[str, ...]
+
+
+def make_plan(config: RunConfig) -> Plan:
+    """Check everything that can be checked without a model, and name the run."""
+    weighting = build(config.weighting, "weighting")
+    method: Method = build(config.method, "method", weighting=weighting)
+    adapter = _adapter(config) if "prm" in method.roles else None
+    delta = weighting.delta if isinstance(weighting, Binary) and adapter is not None else None
+    if adapter is not None and delta is not None:
+        _check_delta(delta, adapter)
+    contexts = {}
+    for role in method.roles:
+        if role != "prm":
+            policy = config.model.policy(role)
+            if policy is None:
+                raise ConfigError(
+                    f"method '{method.name}' needs a {role} model, and model={config.model.name} has none; "
+                    f"set model.{role}.path or choose another model."
+                )
+            contexts[f"model.{role}.context"] = policy.context
+    limits, notes = lowered(config.limits, contexts)
+    benchmark = build(config.benchmark, "benchmark")
+    everything = benchmark.problems()
+    logger = build(config.logger, "logger")
+    identity = identify(config, method, limits, data=data_hash(everything))
+    return Plan(
+        config=config,
+        method=method,
+        engine=build(config.engine, "engine"),  # last: this one imports torch
+        adapter=adapter,
+        logger=logger,
+        decoding=replace(config.decoding, limits=limits),
+        delta=delta,
+        problems=tuple(_selected(everything, config)),
+        size=benchmark.size or len(everything),
+        identity=identity,
+        folder=Path(config.results_dir) / "runs" / benchmark.name / run_id(identity, config, method),
+        notes=tuple(notes),
+    )
+
+
+def _adapter(config: RunConfig) -> Adapter:
+    if config.prm.adapter is None:
+        raise ConfigError(
+            f"prm={config.prm.name} has no adapter; set prm.adapter to the class in rsd/rewards that knows its format."
+        )
+    adapter: Adapter = locate(config.prm.adapter, "prm.adapter")()
+    return adapter
+
+
+def _check_delta(delta: float, adapter: Adapter) -> None:
+    low, high = adapter.bounds
+    if not low <= delta <= high:
+        raise ConfigError(
+            f"delta={delta:g} is outside the reward's range [{low:g}, {high:g}]; choose a value within it."
+        )
+
+
+def _selected(problems: list[Problem], config: RunConfig) -> list[Problem]:
+    if config.ids is not None:
+        known = {problem.question_id for problem in problems}
+        unknown = [name for name in config.ids if name not in known]
+        if unknown:
+            raise ConfigError(f"ids: {config.benchmark['name']} has no question {unknown[0]}.")
+        problems = [problem for problem in problems if problem.question_id in config.ids]
+    chosen = problems[config.offset :][: config.limit]
+    if not chosen:
+        raise ConfigError(f"offset={config.offset} leaves none of the {len(problems)} questions.")
+    return chosen

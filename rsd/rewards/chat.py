@@ -1,0 +1,30 @@
+"""Reward models that read the policy's own chat: user asks, assistant's steps follow as written.
+
+The tiny family's PRM has this format: one logit, read at the last token of a step.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # heavy, and only named here
+    from transformers import PreTrainedTokenizerBase
+
+
+class ChatPRM:
+    """Sigmoid of one logit at the step's last token; steps keep their delimiter."""
+
+    labels = 1
+    bounds = (0.0, 1.0)
+
+    def prompt(self, tokenizer: "PreTrainedTokenizerBase", question: str) -> tuple[int, ...]:
+        messages = [{"role": "user", "content": question}]
+        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        return tuple(tokenizer(text, add_special_tokens=False).input_ids)
+
+    def step(self, tokenizer: "PreTrainedTokenizerBase", text: str) -> tuple[int, ...]:
+        return tuple(tokenizer(text, add_special_tokens=False).input_ids)
+
+    def value(self, logits: Sequence[float]) -> float:
+        logit = logits[0]
+        return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))

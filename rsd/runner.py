@@ -1,0 +1,145 @@
+"""Answer the questions that a run still lacks: all in flight at once, each recorded when done.
+
+runner = Runner(method, models, decoding, folder=files, grader=grader, invocation=1)
+outcome = await runner.run(pending)
+"""
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
+
+import orjson
+
+from rsd.engines.base import Models
+from rsd.errors import StoreError
+from rsd.grading import Grader
+from rsd.lock import RunLock
+from rsd.methods.base import Method
+from rsd.methods.trajectory import Decoding, Trajectory
+from rsd.records import Problem, Record, dump
+from rsd.store import Grade, JsonLines, is_error
+
+Job = tuple[Problem, int]  # a question and the index of its sample
+Told = Callable[[Record, Grade | None], None]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What one invocation did. `stopped` names the signal that ended it early."""
+
+    records: int = 0
+    seconds: float = 0.0
+    stopped: str | None = None
+    errors: list[Record] = field(default_factory=list)
+
+
+class Runner:
+    """Runs a method over questions, writing records and grades as they come.
+
+    `concurrency` bounds the questions in flight (None: all). `told` hears of every record with its
+    grade, for a progress bar.
+    """
+
+    def __init__(
+        self,
+        *,
+        method: Method,
+        models: Models,
+        decoding: Decoding,
+        grader: Grader,
+        records: JsonLines,
+        grades: JsonLines,
+        lock: RunLock,
+        invocation: int,
+        concurrency: int | None,
+        told: Told,
+    ) -> None:
+        self._method = method
+        self._models = models
+        self._decoding = decoding
+        self._grader = grader
+        self._records = records
+        self._grades = grades
+        self._lock = lock
+        self._invocation = invocation
+        self._slots = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
+        self._told = told
+        self._began = time.monotonic()
+
+    async def run(self, jobs: Sequence[Job], ungraded: Iterable[tuple[Problem, Record]] = ()) -> Outcome:
+        """Answer `jobs` and grade `ungraded`; on SIGINT or SIGTERM stop at once and record nothing more.
+
+        Raises StoreError when results cannot be written; what was written before stays.
+        """
+        self._began = time.monotonic()
+        outcome = Outcome()
+        tasks = [asyncio.create_task(self._grade(problem, record)) for problem, record in ungraded]
+        tasks += [asyncio.create_task(self._answer(problem, sample, outcome)) for problem, sample in jobs]
+
+        def stop(name: str) -> None:
+            outcome.stopped = name
+            for task in tasks:
+                task.cancel()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop, number.name)
+        try:
+            await asyncio.gather(*tasks)
+        except asyncio.CancelledError:
+            if outcome.stopped is None:
+                raise
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+            outcome.seconds = time.monotonic() - self._began
+        return outcome
+
+    async def _answer(self, problem: Problem, sample: int, outcome: Outcome) -> None:
+        async with self._slots:
+            record = await self._solve(problem, sample)
+        if self._lock.lost:
+            raise StoreError(f"{self._lock.path} was taken over by another process, so this one stops writing.")
+        self._records.append(dump(record))
+        outcome.records += 1
+        if is_error(record):
+            outcome.errors.append(record)
+            self._told(record, None)
+        else:
+            await self._grade(problem, record)
+
+    async def _solve(self, problem: Problem, sample: int) -> Record:
+        """One record. Whatever goes wrong with this question is written down as its error."""
+        trajectory = Trajectory(
+            problem, sample, models=self._models, decoding=self._decoding, clock=lambda: time.monotonic() - self._began
+        )
+        message = None
+        try:
+            await self._method.solve(trajectory)
+        except Exception as error:  # listed, counted as wrong, and tried again by the next invocation
+            trajectory.ended = "error"
+            message = f"{type(error).__name__}: {error}"
+        solution = trajectory.solution()
+        return Record(
+            question_id=problem.question_id,
+            sample=sample,
+            seed=self._decoding.seed,
+            invocation=self._invocation,
+            prompt_tokens=solution.prompt_tokens,
+            end_reason=solution.end_reason,
+            response=solution.response,
+            proposals=solution.proposals,
+            error=message,
+        )
+
+    async def _grade(self, problem: Problem, record: Record) -> None:
+        verdict = await self._grader.grade(gold=problem.answer, response=record.response)
+        grade = Grade(question_id=record.question_id, sample=record.sample, **asdict(verdict))
+        self._grades.append(orjson.dumps(grade))
+        self._told(record, grade)

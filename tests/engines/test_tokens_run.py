@@ -1,0 +1,77 @@
+"""Over a question each model reads each token about once; a trajectory is its own question's alone."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rsd.engines.base import Totals
+from rsd.methods.trajectory import Trajectory
+from rsd.models import load_models
+from rsd.plan import make_plan
+from rsd.records import Problem, Proposal, Role, Solution
+from tests.conftest import compose_config
+
+
+def decode(overrides: Sequence[str], problems: Sequence[Problem] | None = None) -> tuple[list[Solution], dict[Role, Totals]]:
+    """Solve all problems at once, and tell what each model really ran."""
+    plan = make_plan(compose_config(*overrides))
+    chosen = plan.problems if problems is None else problems
+
+    async def main() -> tuple[list[Solution], dict[Role, Totals]]:
+        models = load_models(plan)
+
+        async def solve(problem: Problem) -> Solution:
+            trajectory = Trajectory(problem, 0, models=models, decoding=plan.decoding, clock=lambda: 0.0)
+            await plan.method.solve(trajectory)
+            return trajectory.solution()
+
+        try:
+            return list(await asyncio.gather(*map(solve, chosen))), dict(plan.engine.totals())
+        finally:
+            await plan.engine.close()
+
+    return asyncio.run(main())
+
+
+def least_tokens(solution: Solution, role: Role) -> int:
+    """Each token once per model that must read it: the prompt, and every beginning of a response that
+    the model continued or scored. The last token of a piece it wrote is its output, not yet read."""
+    read: set[tuple[int, ...]] = set()
+    before: tuple[int, ...] = ()
+    for proposal in solution.proposals:
+        after = before + proposal.token_ids
+        if role in proposal.usage:
+            unread = 1 if role == proposal.origin or proposal.finish == "eos" else 0  # no PRM reads EOS
+            read |= {after[:length] for length in range(1, len(after) + 1 - unread)}
+        if proposal.kept:
+            before = after
+    called = any(role in proposal.usage for proposal in solution.proposals)
+    return solution.prompt_tokens + len(read) if called else 0
+
+
+def test_each_model_runs_each_token_about_once() -> None:
+    # delta = 0.9 rejects often, so that rejected steps and steps of the other model are among them
+    solutions, totals = decode(["limit=20", "delta=0.9"])
+    assert any(p.origin == "target" for s in solutions for p in s.proposals)
+    for role in ("draft", "target", "prm"):
+        least = sum(least_tokens(s, role) for s in solutions)
+        assert least <= totals[role].tokens <= 1.10 * least, f"{role}: {totals[role].tokens} run, {least} needed"
+
+
+def timeless(solution: Solution) -> Solution:
+    def bare(proposal: Proposal) -> Proposal:
+        # rewards and log-probabilities differ in their last bits with the batch's shape
+        usage = {role: replace(used, cached=None) for role, used in proposal.usage.items()}
+        reward = None if proposal.reward is None else round(proposal.reward, 4)
+        return replace(proposal, usage=usage, reward=reward, logprob_draft=None, logprob_target=None)
+
+    return replace(solution, proposals=tuple(map(bare, solution.proposals)))
+
+
+def test_a_trajectory_does_not_depend_on_its_batch() -> None:
+    plan = make_plan(compose_config("limit=100"))
+    hundred = [timeless(s) for s in decode(["limit=100"])[0]]
+    for size in (1, 5):
+        for start in range(0, 10, size):
+            batch = plan.problems[start : start + size]
+            assert [timeless(s) for s in decode(["limit=100"], batch)[0]] == hundred[start : start + size]

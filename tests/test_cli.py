@@ -1,0 +1,194 @@
+"""The command line: help, completion, and one clear sentence for whatever is wrong."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rsd.run import main
+from tests.conftest import ROOT, Command, environment
+
+
+def fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    """Run the command in this process; it must end with status 2 and one line, before a model loads."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a model was loaded before the configuration was found wrong")
+
+    monkeypatch.setattr("rsd.engines.loading.load_model", refuse)
+    monkeypatch.setattr("rsd.engines.transformers.load_model", refuse)
+    monkeypatch.setattr(sys, "argv", ["rsd.run", *arguments])
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+    monkeypatch.setattr("rsd.run._failures", [])
+    status = main()
+    errors = capsys.readouterr().err.strip()
+    assert status == 2
+    assert len(errors.splitlines()) == 1, errors
+    return errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["lmit=5"], "There is no key lmit"),
+        (["+lmit=5"], "There is no key lmit; did you mean limit?"),
+        (["limits.stps=5"], "There is no key limits.stps"),
+        (["+limits.stps=5"], "There is no key limits.stps; did you mean steps?"),
+        (["+weighting.p=0.5"], "There is no key weighting.p"),
+        (["+engine.max_row=3"], "There is no key engine.max_row; did you mean max_rows?"),
+        (["+model.draft.pth=x"], "There is no key model.draft.pth; did you mean path?"),
+        (["+experiment=table2"], "There is no key experiment"),
+        (["delta=7"], "delta=7 is outside the reward's range [0, 1]"),
+        (["delta=-0.1"], "delta=-0.1 is outside the reward's range [0, 1]"),
+        (["delta=nan"], "delta"),
+        (["delta=high"], "delta='high' is wrong"),
+        (["weighting=constant", "weighting.p=1.5"], "weighting.p=1.5 is wrong"),
+        (["weighting=logistic", "weighting.alpha=nan"], "weighting.alpha=nan is wrong"),
+        (["prm.adapter=null"], "prm=tiny_m has no adapter; set prm.adapter"),
+        (["prm.adapter=rsd.rewards.chat.Nothing"], "prm.adapter: there is no class 'rsd.rewards.chat.Nothing'"),
+        (["model.target=null"], "needs a target model, and model=tiny has none"),
+        (["method=single", "model.target=null"], "needs a target model, and model=tiny has none"),
+        (["model.draft=null"], "needs a draft model, and model=tiny has none"),
+        (["model.draft.path=/no/such/folder"], "model.draft.path: there is no folder /no/such/folder"),
+        (["model.draft.dtype=float8"], "model.draft.dtype='float8' is wrong"),
+        (["model.target.context=100"], "model.target.context=100 leaves less than 256 tokens"),
+        (["method=single", "method.role=prm"], "method.role='prm' is wrong"),
+        (["limit=0"], "limit=0 is wrong"),
+        (["samples=0"], "samples=0 is wrong"),
+        (["offset=500"], "offset=500 leaves none of the 500 questions"),
+        (["ids=[abc]"], "ids: tiny_chain has no question abc"),
+        (["concurrency=0"], "concurrency"),
+        (["sampling.temperature=-1"], "sampling.temperature=-1"),
+        (["sampling.top_p=0"], "sampling.top_p=0"),
+        (["step.delimiter=''"], "step.delimiter"),
+        (["tag='a/b'"], "tag='a/b' is wrong"),
+        (["model=huge"], "Could not find 'model/huge'"),
+        (["benchmark.path=/no/such/file.jsonl"], "benchmark.path: cannot read /no/such/file.jsonl"),
+        (["method._target_=rsd.methods.rsd.Nothing"], "method._target_: there is no class"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_setting_is_one_sentence_before_any_model_loads(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert sentence in fails(capsys, monkeypatch, f"results_dir={tmp_path}", *arguments)
+    assert not list(tmp_path.rglob("records.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ('{"question": "1+1?", "answer": "2"}\n{"question": "2+', "line 2 of {path} is not JSON"),
+        ('{"question": "1+1?", "answer": "2"}\n[1]\n', "line 2 of {path} is not a JSON object"),
+        ('{"question": "1+1?", "answer": "2"}\n\n{"question": "2+2?"}\n', "line 3 of {path} has no gold answer"),
+        ('{"question": "1+1?", "answer": null}\n', "line 1 of {path} has no gold answer"),
+        ('{"question": "  ", "answer": "2"}\n', "line 1 of {path} has no question"),
+        ("", "{path} holds no question"),
+        ("\n\n", "{path} holds no question"),
+        ("\xff", "cannot read {path}"),
+    ],
+)
+def test_a_broken_benchmark_names_file_and_line(
+    content: str, sentence: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "questions.jsonl"
+    path.write_bytes(content.encode("latin-1"))
+    errors = fails(capsys, monkeypatch, f"results_dir={tmp_path}", f"benchmark.path={path}")
+    assert sentence.format(path=path) in errors
+
+
+def test_a_results_folder_that_cannot_be_written_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    errors = fails(capsys, monkeypatch, f"results_dir={tmp_path / 'file'}")
+    assert "set results_dir to a folder that can be written" in errors
+
+
+def test_a_full_disk_stops_the_run_in_one_sentence_and_keeps_what_is_done(cli: Command, tmp_path: Path) -> None:
+    assert cli("limit=5").returncode == 0
+    (records,) = (tmp_path / "results").rglob("records.jsonl")
+    kept = records.read_bytes()
+    # a limit on the size of files fails writes in the middle of a line, as a full disk does
+    limit = len(kept) + 300
+    script = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}));"
+        "from rsd.run import main; sys.exit(main())"
+    )
+    full = subprocess.run(
+        [sys.executable, "-c", script, f"results_dir={tmp_path / 'results'}", "limit=30"],
+        capture_output=True, text=True, cwd=ROOT, env=environment(), check=False,
+    )  # fmt: skip
+    assert full.returncode == 2
+    assert f"cannot write {records}" in full.stderr
+    assert len(full.stderr.strip().splitlines()) == 1
+    assert records.read_bytes().startswith(kept)
+    assert all(json.loads(line) for line in records.read_bytes().splitlines())
+    after = cli("limit=30")
+    assert after.returncode == 0
+    assert len(records.read_bytes().splitlines()) == 30
+
+
+def test_corrupt_weights_are_one_sentence_and_the_traceback_is_there_on_demand(cli: Command, tmp_path: Path) -> None:
+    broken = tmp_path / "model"
+    broken.mkdir()
+    (broken / "config.json").write_text("{")
+    plain = cli(f"model.draft.path={broken}")
+    assert plain.returncode == 2
+    assert plain.stderr.startswith("Error: model.draft.path: cannot read the weights")
+    assert len(plain.stderr.strip().splitlines()) == 1
+    full = cli(f"model.draft.path={broken}", HYDRA_FULL_ERROR="1")
+    assert full.returncode == 2
+    assert "Traceback (most recent call last)" in full.stderr
+
+
+def test_help_and_cfg_answer_without_loading_anything_heavy() -> None:
+    for arguments in (["--help"], ["--cfg", "job"], ["--info", "defaults"]):
+        script = (
+            "import sys\nfrom rsd.run import main\n"
+            "try:\n    main()\nexcept SystemExit:\n    pass\n"
+            "print([name for name in ('torch', 'transformers', 'scipy', 'sympy', 'pydantic') if name in sys.modules])"
+        )
+        shown = subprocess.run(
+            [sys.executable, "-c", script, *arguments], capture_output=True, text=True, cwd=ROOT, check=True
+        )
+        *text, loaded = shown.stdout.strip().splitlines()
+        assert loaded == "[]"
+        assert "tiny" in "\n".join(text)
+
+
+def test_help_names_groups_and_keys(cli: Command) -> None:
+    shown = cli("--help").stdout
+    for word in ("method: rsd, single", "weighting: binary, clipping, constant, logistic, sigmoidal", "delta: 0.7"):
+        assert word in shown
+
+
+def test_shell_completion_knows_groups_and_keys() -> None:
+    def complete(line: str) -> list[str]:
+        shown = subprocess.run(
+            [sys.executable, "-m", "rsd.run", "-sc", "query=bash"],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            check=True,
+            env={**os.environ, "COMP_LINE": line, "COMP_POINT": str(len(line))},
+        )
+        return shown.stdout.split()
+
+    assert "weighting=binary" in complete("python -m rsd.run weighting=b")
+    assert "limits.step_tokens=" in complete("python -m rsd.run limits.st")
+
+
+def test_the_tiny_family_runs_from_anywhere_and_prints_its_summary(tmp_path: Path) -> None:
+    shown = subprocess.run(
+        [sys.executable, "-m", "rsd.run", "limit=5"],
+        capture_output=True, text=True, cwd=tmp_path, env=environment(), check=True,
+    )  # fmt: skip
+    assert "accuracy" in shown.stdout
+    assert "5 questions" in shown.stdout
+    assert (tmp_path / "results" / "runs" / "tiny_chain").is_dir()
+    assert not (tmp_path / "outputs").exists(), "Hydra leaves no folders of its own"

@@ -1,0 +1,165 @@
+"""The comparison tool on run folders written to disk."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from rsd.compare import main, read_run
+from rsd.records import PolicyRole, Proposal, Record, Usage, dump
+
+SHAPES = {
+    role: {"parameters": size, "matmul_parameters": size, "layers": 1, "heads": 1, "head_dim": 1}
+    for role, size in (("draft", 10**9), ("target", 4 * 10**9))
+}
+
+
+def write_run(
+    folder: Path,
+    name: str,
+    verdicts: dict[str, list[bool]],
+    *,
+    tokens: int = 100,
+    role: PolicyRole = "target",
+    benchmark: str = "math500",
+    size: int | None = None,
+    longer: str | None = None,
+) -> str:
+    """Write a run that answered each question, once per verdict, in one proposal of `tokens` by `role`.
+
+    The answer to the question `longer` has twice as many.
+    """
+    folder.mkdir()
+    manifest = {"name": name, "method": "single", "benchmark": benchmark, "shapes": SHAPES, "questions": len(verdicts)}
+    (folder / "manifest.json").write_bytes(orjson.dumps({**manifest, "benchmark_size": size or len(verdicts)}))
+    records, grades = [], []
+    for question, verdict in verdicts.items():
+        for sample, correct in enumerate(verdict):
+            length = 2 * tokens if question == longer else tokens
+            usage = Usage(generated=length, passes=length, prompt=10, cached=None)
+            proposal = Proposal(
+                step=0, origin=role, kept=True, accepted=True if role == "draft" else None, token_ids=(1,) * length,
+                text="", finish="eos", usage={role: usage}, t0=0, t1=0,
+            )  # fmt: skip
+            record = Record(
+                question_id=question, sample=sample, seed=0, invocation=1, prompt_tokens=10, end_reason="eos",
+                response="", proposals=(proposal,),
+            )  # fmt: skip
+            grade = {"question_id": question, "sample": sample, "correct": correct, "extracted": "1", "reason": None}
+            records.append(dump(record) + b"\n")
+            grades.append(orjson.dumps(grade) + b"\n")
+    (folder / "records.jsonl").write_bytes(b"".join(records))
+    (folder / "grades.jsonl").write_bytes(b"".join(grades))
+    return str(folder)
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> str:
+    return write_run(tmp_path / "t", "target alone", {f"q{i}": [i < 4] for i in range(10)})
+
+
+@pytest.fixture
+def draft(tmp_path: Path) -> str:
+    """Right on q2 … q8 of ten: both 2, won 5 (q4 … q8), lost 2 (q0, q1), neither 1; 50 tokens of a quarter the size."""
+    return write_run(
+        tmp_path / "d", "draft alone", {f"q{i}": [2 <= i <= 8] for i in range(10)}, tokens=50, role="draft"
+    )
+
+
+def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, list[str]]:
+    """Words of each run's two lines, by run name."""
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    names = {
+        name: i
+        for i, text in enumerate(lines)
+        for name in ("target alone", "draft alone")
+        if text.strip().startswith(name)
+    }
+    return {name: (lines[i].strip().removeprefix(name) + " " + lines[i + 1]).split() for name, i in names.items()}
+
+
+def test_table(capsys: pytest.CaptureFixture[str], target: str, draft: str) -> None:
+    found = rows(capsys, target, draft)
+    # Target: 4 of 10; 2·4e9·100 FLOPs = 800 GFLOPs; caches unknown; nothing judged.
+    assert found["target alone"][:7] == ["10/10", "40.0%", "baseline", "800", "800", "–", "–"]
+    # Draft: 7 of 10; +3 of 10; 5 won, 2 lost: p = 2·(1 + 7 + 21)/2⁷ = 0.453; 2·1e9·50 FLOPs = 1/8 of the target's.
+    first = ["10/10", "70.0%", "+30.0", "5/2", "100", "100", "–", "100.0%", "100.0%", "50"]
+    assert found["draft alone"][:10] == first
+    # Wilson: 7/10 in [0.397, 0.892], 4/10 in [0.168, 0.687]; phi = (2·1 − 5·2)/sqrt(7·3·4·6) = −0.356.
+    # 0.3 − sqrt(0.303² + 0.713·0.303·0.287 + 0.287²) = −0.186; 0.3 + sqrt(0.192² + 0.713·0.192·0.232 + 0.232²) = 0.650.
+    assert found["draft alone"][10:] == ["[39.7,", "89.2]", "[-18.6,", "+65.0]", "p", "0.45", "0.12×", "0.12×", "–"]
+
+
+def test_other_baseline(capsys: pytest.CaptureFixture[str], target: str, draft: str) -> None:
+    for arguments in ((target, "--baseline", draft), (target, draft, "--baseline", draft)):
+        found = rows(capsys, *arguments)
+        assert found["target alone"][:4] == ["10/10", "40.0%", "-30.0", "2/5"]
+        assert "8.00×" in found["target alone"]
+        assert found["draft alone"][2] == "baseline"
+
+
+def test_pairing_is_on_common_questions(capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str) -> None:
+    """Two questions that the target has wrong, and one more that it was not asked, of twice the length."""
+    verdicts = {"q8": [True], "q9": [True], "new": [True]}
+    partial = write_run(tmp_path / "p", "draft alone", verdicts, size=10, longer="new")
+    cells = rows(capsys, target, partial)["draft alone"]
+    # On its own questions (100 + 100 + 200)/3 tokens of 8 GFLOPs, on the common ones as much as the target.
+    assert cells[:5] == ["3/10", "100.0%", "+100.0", "2/0", "1.07"]
+    assert cells[-3:] == ["1.00×", "1.00×", "–"]
+
+
+def test_several_samples_are_bootstrapped(capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str) -> None:
+    sampled = write_run(tmp_path / "s", "draft alone", {f"q{i}": [True, False] for i in range(10)})
+    cells = rows(capsys, target, sampled)["draft alone"]
+    assert cells[:4] == ["10/10", "50.0%", "+10.0", "–"]
+
+
+def test_reading(target: str) -> None:
+    run = read_run(Path(target))
+    assert (run.name, run.benchmark, run.size, len(run.records), len(run.grades)) == (
+        "target alone",
+        "math500",
+        10,
+        10,
+        10,
+    )
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.count("\n") == 1, "one sentence"
+    return output.err
+
+
+def test_bad_input(capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str) -> None:
+    (tmp_path / "empty").mkdir()
+    assert "empty is not a run folder" in refused(capsys, target, str(tmp_path / "empty"))
+    assert "nowhere is not a run folder" in refused(capsys, str(tmp_path / "nowhere"), target)
+    other = write_run(tmp_path / "g", "other", {"q1": [True]}, benchmark="gsm8k")
+    assert "other ran gsm8k and target alone ran math500" in refused(capsys, target, other)
+    apart = write_run(tmp_path / "a", "apart", {"x": [True]})
+    assert "no question in common" in refused(capsys, target, apart)
+    for content in ("[]", "{}", "{", '{"name": "n", "benchmark": "b", "benchmark_size": 1, "shapes": {"draft": {}}}'):
+        (Path(apart) / "manifest.json").write_text(content)
+        assert "manifest.json is not the manifest of a run" in refused(capsys, target, apart)
+
+
+def test_run_without_records_or_grades(capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str) -> None:
+    run = write_run(tmp_path / "r", "bare", {"q1": [True]})
+    (Path(run) / "grades.jsonl").unlink()
+    assert "question q1, sample 0 has no grade" in refused(capsys, target, run)
+    (Path(run) / "records.jsonl").unlink()
+    assert "holds no records" in refused(capsys, target, run)
+
+
+def test_command_line(target: str, draft: str) -> None:
+    """As a user runs it, into a pipe: no line is folded or cut."""
+    command = [sys.executable, "-m", "rsd.compare", target, draft]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "…" not in done.stdout
+    assert "baseline" in done.stdout
