@@ -45,7 +45,7 @@ lint: install
 	@$(BIN)/mypy
 
 bench: install
-	@$(BIN)/python -m tests.benchmarks.cli
+	@$(BIN)/python -m tests.benchmarks.speed
 
 clean:
 	rm -rf .venv

@@ -25,10 +25,10 @@ from rsd.errors import RSDError, StoppedError
 PACKAGE = Path(__file__).parent
 
 OmegaConf.register_new_resolver("package", lambda path: str(PACKAGE / path))
-_failures: list[RSDError] = []  # of a single run: Hydra would add lines of its own to a raised one
+_failures: list[Exception] = []  # of a single run: Hydra would add lines of its own to a raised one
 
 
-@hydra.main(version_base="1.3", config_path="../conf", config_name="config")
+@hydra.main(version_base="1.3", config_path=str(PACKAGE.parent / "conf"), config_name="config")
 def run(cfg: DictConfig) -> float | None:
     """Validate the composed configuration, run it, and return the accuracy."""
     # what follows is not needed for --help and completion, which should answer at once
@@ -37,7 +37,7 @@ def run(cfg: DictConfig) -> float | None:
 
     try:
         return invoke(check(OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)))
-    except RSDError as error:
+    except Exception as error:
         if HydraConfig.get().mode != RunMode.RUN:
             raise
         _failures.append(error)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Protocol
 
 from annotated_types import Ge, Le
+from pydantic import FiniteFloat
 
 
 class Weighting(Protocol):
@@ -42,7 +43,7 @@ class Binary:
     By Proposition 2.3 the best ω under a budget of target calls has this form.
     """
 
-    delta: float
+    delta: FiniteFloat
     reads_reward = True
 
     def omega(self, reward: float) -> float:
@@ -84,8 +85,8 @@ class Sigmoidal:
 class Logistic:
     """ω(r) = 1 / (1 + exp(-α(r - δ))) with a δ of its own (Figure 6: α = 1, δ = 0.6)."""
 
-    alpha: float
-    delta: float
+    alpha: FiniteFloat
+    delta: FiniteFloat
     reads_reward = True
 
     def omega(self, reward: float) -> float:

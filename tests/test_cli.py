@@ -72,7 +72,11 @@ def fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_wrong_setting_is_one_sentence_before_any_model_loads(
-    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    arguments: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     assert sentence in fails(capsys, monkeypatch, f"results_dir={tmp_path}", *arguments)
     assert not list(tmp_path.rglob("records.jsonl"))
@@ -170,7 +174,7 @@ def test_help_names_groups_and_keys(cli: Command) -> None:
 def test_shell_completion_knows_groups_and_keys() -> None:
     def complete(line: str) -> list[str]:
         shown = subprocess.run(
-            [sys.executable, "-m", "rsd.run", "-sc", "query=bash"],
+            [Path(sys.executable).parent / "rsd-run", "-sc", "query=bash"],
             capture_output=True,
             text=True,
             cwd=ROOT,
@@ -179,8 +183,8 @@ def test_shell_completion_knows_groups_and_keys() -> None:
         )
         return shown.stdout.split()
 
-    assert "weighting=binary" in complete("python -m rsd.run weighting=b")
-    assert "limits.step_tokens=" in complete("python -m rsd.run limits.st")
+    assert "weighting=binary" in complete("rsd-run weighting=b")
+    assert "limits.step_tokens=" in complete("rsd-run limits.st")
 
 
 def test_the_tiny_family_runs_from_anywhere_and_prints_its_summary(tmp_path: Path) -> None:

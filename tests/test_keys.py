@@ -33,4 +33,3 @@ def test_uniform_numbers_look_uniform() -> None:
     ]
     assert abs(sum(numbers) / 10_000 - 0.5) < 4 * (1 / 12 / 10_000) ** 0.5
     assert all(0 <= number < 1 for number in numbers)
-

@@ -18,6 +18,11 @@ from rsd.engines.base import Totals
 from rsd.engines.row_cache import RowCache
 
 LARGEST_GROUP = 64  # rows in one forward; beyond it attention over a small cache is memory-bound
+# The last bits of a row's result depend on the shapes it is computed in where a matrix product has few rows,
+# where a narrow head is left with a remainder of rows, and where attention, which takes queries in blocks, is
+# left with a block of one. These are filled up, so that a record does not depend on what else is in flight.
+SMALLEST_GROUP = 16  # rows in one forward
+QUERY_BLOCK = 32
 LENGTH_SPREAD = 1.5  # longest over shortest count of new tokens in one forward
 
 
@@ -86,11 +91,17 @@ class Batcher:
             if not request.future.cancelled():
                 self._admit(request)
         for group in self._groups():
-            try:
-                self._run(group)
-            except Exception as error:
-                for request in group:
-                    self._fail(request, error)
+            self._run(group)
+
+    def fail(self, error: Exception) -> None:
+        """End every request with `error` and forget what the rows hold."""
+        for request in [*self.waiting, *self.running]:
+            if not request.future.done():
+                request.future.set_exception(error)
+        self.waiting.clear()
+        for request in list(self.running):
+            _row(request).tokens = []
+            self._release(request)
 
     def _groups(self) -> list[list[Request]]:
         order = sorted(self.running, key=lambda r: (len(r.tokens) - len(_row(r).tokens), len(r.tokens)))
@@ -110,24 +121,28 @@ class Batcher:
         starts = [len(_row(r).tokens) for r in group]
         fresh = [r.tokens[start:] for r, start in zip(group, starts, strict=True)]
         width = max(map(len, fresh))
+        width += width > 1 and width % QUERY_BLOCK == 1
+        rows = [_row(r).index for r in group]
+        ids = [new + [0] * (width - len(new)) for new in fresh]
+        copies = max(0, SMALLEST_GROUP - len(group))
         with torch.inference_mode():
-            mask = self.cache.prepare([_row(r).index for r in group], starts, width)
+            mask = self.cache.prepare(rows + rows[:1] * copies, starts + starts[:1] * copies, width)
             hidden = self.backbone(
-                input_ids=torch.tensor([ids + [0] * (width - len(ids)) for ids in fresh]),
+                input_ids=torch.tensor(ids + ids[:1] * copies),
                 position_ids=self.cache.positions,
                 attention_mask=mask,
                 past_key_values=self.cache,
                 use_cache=True,
             ).last_hidden_state
-            last = torch.tensor([len(ids) - 1 for ids in fresh])
-            outputs = self.head(hidden[torch.arange(len(group)), last]).float()
+            read = [*range(len(group)), *[0] * (-len(group) % SMALLEST_GROUP)]
+            outputs = self.head(hidden[read, [len(fresh[i]) - 1 for i in read]])[: len(group)].float()
         count = sum(map(len, fresh))
         self.tokens += count
-        self.padding += width * len(group) - count
+        self.padding += width * (len(group) + copies) - count
         self.forwards += 1
         self.seconds += time.perf_counter() - began
-        for request, ids in zip(group, fresh, strict=True):
-            _row(request).tokens += ids
+        for request, new in zip(group, fresh, strict=True):
+            _row(request).tokens += new
         for request, token in zip(group, self.advance(group, outputs), strict=True):
             if token is None or request.future.cancelled():
                 self._release(request)
@@ -163,12 +178,6 @@ class Batcher:
         row = _row(request)
         self._idle[row.index] = row
         self.running.remove(request)
-
-    def _fail(self, request: Request, error: Exception) -> None:
-        _row(request).tokens = []
-        self._release(request)
-        if not request.future.done():
-            request.future.set_exception(error)
 
 
 def _row(request: Request) -> Row:

@@ -49,9 +49,11 @@ def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:
     """Load the tokenizer that lies beside the weights. Raises ModelError."""
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source.path, revision=source.revision)
-        return tokenizer
     except UNREADABLE as error:
         raise _unreadable(source, "the tokenizer", error) from error
+    if not tokenizer("1", add_special_tokens=False).input_ids:  # transformers makes up an empty one
+        raise _unreadable(source, "the tokenizer", FileNotFoundError("there are no tokenizer files"))
+    return tokenizer
 
 
 def shape_of(model: Any) -> Shape:

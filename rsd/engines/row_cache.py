@@ -14,9 +14,12 @@ import torch
 from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache
 
+BLOCK = 32  # positions; attention over another number of keys would differ in its last bits
+
 
 class RowCache(Cache):
-    """Per layer a buffer [rows, context + 1, heads, head_dim]; the extra position takes stray padding.
+    """Per layer a buffer [rows, positions, heads, head_dim], with one position or more beyond `context`
+    for stray padding.
 
     Sequences are right-padded: padding is written beyond a row's length, never attended to by a
     real token, and overwritten by the tokens that come to stand there.
@@ -26,11 +29,11 @@ class RowCache(Cache):
         super().__init__(layers=[])
         heads = config.num_key_value_heads
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        shape = (rows, context + 1, heads, head_dim)
+        self._size = (context // BLOCK + 1) * BLOCK
+        shape = (rows, self._size, heads, head_dim)
         # zeros, not empty: a masked NaN would still poison the attention's weighted sum
         self.keys = [torch.zeros(shape, dtype=dtype) for _ in range(config.num_hidden_layers)]
         self.values = [torch.zeros(shape, dtype=dtype) for _ in range(config.num_hidden_layers)]
-        self.context = context
         self.dtype = dtype
         self.positions = torch.empty(0)
 
@@ -48,9 +51,9 @@ class RowCache(Cache):
         """
         start = torch.tensor(starts)
         self._rows = torch.tensor(rows)
-        self._span = min(max(starts) + width, self.context + 1)
-        self.positions = (start[:, None] + torch.arange(width)).clamp_(max=self.context)
-        self._slots = (self._rows[:, None] * (self.context + 1) + self.positions).flatten()
+        self._span = min(-(-(max(starts) + width) // BLOCK) * BLOCK, self._size)
+        self.positions = (start[:, None] + torch.arange(width)).clamp_(max=self._size - 1)
+        self._slots = (self._rows[:, None] * self._size + self.positions).flatten()
         hidden = torch.arange(self._span) > self.positions[:, None, :, None]
         return torch.zeros(hidden.shape, dtype=self.dtype).masked_fill_(hidden, torch.finfo(self.dtype).min)
 

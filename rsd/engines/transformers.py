@@ -95,9 +95,12 @@ class TransformersEngine:
     async def _run(self) -> None:
         while True:
             busiest = max(self._batchers.values(), key=lambda batcher: batcher.ready)
-            if busiest.ready:
-                busiest.tick()
-                await asyncio.sleep(0)  # questions whose call is done ask for their next one here
-            else:
+            if not busiest.ready:
                 self._work_arrived.clear()
                 await self._work_arrived.wait()
+                continue
+            try:
+                busiest.tick()
+            except Exception as error:  # out of memory, say: it belongs to every question in that forward
+                busiest.fail(error)
+            await asyncio.sleep(0)  # questions whose call is done ask for their next one here

@@ -141,7 +141,7 @@ def _resampled(samples: Samples, questions: list[str], drawn: Integers, rng: np.
 
 def _fair_coin(successes: int, trials: int) -> "BinomTestResult":
     """SciPy's test of a share against 1/2; its interval is that of the share, whatever the hypothesis."""
-    from scipy.stats import binomtest  # noqa: PLC0415
+    from scipy.stats import binomtest
 
     return binomtest(successes, trials)
 

@@ -5,7 +5,7 @@ The tiny family's PRM has this format: one logit, read at the last token of a st
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:  # heavy, and only named here
     from transformers import PreTrainedTokenizerBase
@@ -14,8 +14,8 @@ if TYPE_CHECKING:  # heavy, and only named here
 class ChatPRM:
     """Sigmoid of one logit at the step's last token; steps keep their delimiter."""
 
-    labels = 1
-    bounds = (0.0, 1.0)
+    labels: ClassVar[int] = 1
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def prompt(self, tokenizer: "PreTrainedTokenizerBase", question: str) -> tuple[int, ...]:
         messages = [{"role": "user", "content": question}]

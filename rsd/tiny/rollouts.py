@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rsd.tiny.problems import ChainProblem
 
@@ -25,7 +25,7 @@ class Rollout:
     labels: tuple[bool, ...]
 
 
-def chat_prompt(tokenizer: PreTrainedTokenizerFast, question: str) -> str:
+def chat_prompt(tokenizer: PreTrainedTokenizerBase, question: str) -> str:
     """The text every model of the family reads before a solution."""
     messages = [{"role": "user", "content": question}]
     return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
@@ -34,7 +34,7 @@ def chat_prompt(tokenizer: PreTrainedTokenizerFast, question: str) -> str:
 @torch.inference_mode()
 def sample_rollouts(
     policy: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
+    tokenizer: PreTrainedTokenizerBase,
     problems: Sequence[ChainProblem],
     *,
     temperature: float,

@@ -19,7 +19,7 @@ from torch.nn import functional
 from transformers import (
     AutoTokenizer,
     PreTrainedModel,
-    PreTrainedTokenizerFast,
+    PreTrainedTokenizerBase,
     Qwen2Config,
     Qwen2ForCausalLM,
     Qwen2ForSequenceClassification,
@@ -34,6 +34,7 @@ SEED = 20250131
 BATCH = 64
 MICRO_BATCHES = 4  # of similar length each, so that little padding is computed
 IGNORE = -100
+SAVE_EVERY = 50  # optimiser steps between checkpoints
 SHAPES: dict[str, dict[str, Any]] = {
     "s": {"hidden_size": 64, "intermediate_size": 192, "num_hidden_layers": 2, "num_attention_heads": 2},
     "m": {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 4, "num_attention_heads": 4},
@@ -63,7 +64,7 @@ def problems(key: str, count: int, excluded: set[str]) -> list[ChainProblem]:
 
 
 def optimise(model: PreTrainedModel, losses: Losses, *, steps: int, peak: float, checkpoint: Path, label: str) -> None:
-    """Run AdamW with linear warm-up and cosine decay, saving `checkpoint` every 50 steps."""
+    """Run AdamW with linear warm-up and cosine decay, saving `checkpoint` every `SAVE_EVERY` steps."""
     optimiser = torch.optim.AdamW(model.parameters(), lr=peak, betas=(0.9, 0.98), weight_decay=0.01)
     warmup = max(1, steps // 20)
 
@@ -92,7 +93,7 @@ def optimise(model: PreTrainedModel, losses: Losses, *, steps: int, peak: float,
             optimiser.step()
             optimiser.zero_grad()
             progress.update(task, advance=1, description=f"{label}  loss {total:.3f}")
-            if (step + 1) % 50 == 0 or step + 1 == steps:
+            if (step + 1) % SAVE_EVERY == 0 or step + 1 == steps:
                 checkpoint.parent.mkdir(parents=True, exist_ok=True)
                 state = {"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": step + 1}
                 torch.save(state, checkpoint.with_suffix(".new"))
@@ -113,12 +114,12 @@ def padded(rows: list[tuple[list[int], list[int]]], pad: int) -> Iterator[tuple[
         )
 
 
-def encode(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
+def encode(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     """Token ids of `text`, nothing added."""
     return list(tokenizer(text, add_special_tokens=False).input_ids)
 
 
-def train_policy(size: str, tokenizer: PreTrainedTokenizerFast, *, steps: int, checkpoint: Path) -> Qwen2ForCausalLM:
+def train_policy(size: str, tokenizer: PreTrainedTokenizerBase, *, steps: int, checkpoint: Path) -> Qwen2ForCausalLM:
     """Train policy `size` on reference solutions; the loss is read on the solution's tokens only."""
     torch.manual_seed(SEED)
     config = Qwen2Config(
@@ -155,7 +156,7 @@ def train_policy(size: str, tokenizer: PreTrainedTokenizerFast, *, steps: int, c
 def train_prm(
     policy: Qwen2ForCausalLM,
     rollouts: list[Rollout],
-    tokenizer: PreTrainedTokenizerFast,
+    tokenizer: PreTrainedTokenizerBase,
     *,
     steps: int,
     checkpoint: Path,
@@ -192,7 +193,7 @@ def train_prm(
     return model
 
 
-def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Write weights, config, tokenizer and chat template where `from_pretrained` finds them."""
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -64,7 +64,11 @@ def plain_greedy(path: str, prompts: list[tuple[int, ...]], width: int) -> list[
     found = []
     for prompt in prompts:
         output = model.generate(
-            torch.tensor([prompt]), max_new_tokens=width, do_sample=False, output_logits=True, return_dict_in_generate=True
+            torch.tensor([prompt]),
+            max_new_tokens=width,
+            do_sample=False,
+            output_logits=True,
+            return_dict_in_generate=True,
         )
         top = [logits[0].topk(2).values for logits in output.logits]
         found.append((output.sequences[0, len(prompt) :].tolist(), [float(t[0] - t[1]) for t in top]))

@@ -90,7 +90,9 @@ def test_rejected_steps_are_rewritten_from_the_same_context() -> None:
     draft = ScriptedPolicy(["good\n\n", "bad\n\n", "good$"])
     target = ScriptedPolicy(["fixed\n\n"])
     prm = ScriptedPRM(lambda step: 0.2 if "bad" in step else 0.9)
-    solution = solved(RSD(weighting=Binary(delta=0.7)), trajectory(Models(draft=draft, target=target, prm=prm))).solution()
+    solution = solved(
+        RSD(weighting=Binary(delta=0.7)), trajectory(Models(draft=draft, target=target, prm=prm))
+    ).solution()
     assert solution.response == "good\n\nfixed\n\ngood"
     assert target.asked[0][0].response == draft.asked[1][0].response
     # the PRM sees kept steps and the newest proposal, delimiters included, never the target's own step
@@ -100,7 +102,9 @@ def test_rejected_steps_are_rewritten_from_the_same_context() -> None:
 def test_a_reward_of_exactly_delta_accepts_and_one_a_hair_below_does_not() -> None:
     for reward, expected in ((0.7, True), (0.7 - 1e-16, False)):
         models = Models(
-            draft=ScriptedPolicy(["step$", "step$"]), target=ScriptedPolicy(["t$"]), prm=ScriptedPRM(lambda _, r=reward: r)
+            draft=ScriptedPolicy(["step$", "step$"]),
+            target=ScriptedPolicy(["t$"]),
+            prm=ScriptedPRM(lambda _, r=reward: r),
         )
         solution = solved(RSD(weighting=Binary(delta=0.7)), trajectory(models)).solution()
         assert solution.proposals[0].accepted is expected
@@ -131,12 +135,12 @@ def test_samples_of_one_question_differ_and_do_not_depend_on_their_number(run: R
     groups = [{three[key].response for key in three if key[0] == name} for name in {key[0] for key in three}]
     assert any(len(group) > 1 for group in groups)
     one = run("limit=10", "samples=1", "sampling.temperature=1.0", "seed=0")
-    assert {k: r.response for k, r in three.items() if k[1] == 0} == {k: r.response for k, r in one.items() if k[1] == 0}
+    assert {k: r.response for k, r in three.items() if k[1] == 0} == {
+        k: r.response for k, r in one.items() if k[1] == 0
+    }
 
 
 def test_another_seed_is_another_draw(run: Run) -> None:
     a = run("limit=20", "sampling.temperature=1.0", "seed=0")
     b = run("limit=20", "sampling.temperature=1.0", "seed=1")
     assert any(a[key].response != b[key].response for key in a)
-
-

@@ -1,0 +1,54 @@
+"""Every file of the configuration tree composes and builds, and everything it names has a test."""
+
+from pathlib import Path
+
+import pytest
+
+from rsd.config import lowered
+from rsd.errors import ConfigError
+from rsd.methods.trajectory import Limits
+from rsd.plan import make_plan
+from tests.conftest import ROOT, compose_config
+
+GROUPS = ("model", "prm", "weighting", "method", "benchmark", "engine", "logger")
+OPTIONS = [(path.parent.name, path.stem) for group in GROUPS for path in sorted((ROOT / "conf" / group).glob("*.yaml"))]
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_every_option_composes_and_builds(group: str, option: str, tmp_path: Path) -> None:
+    plan = make_plan(compose_config(f"{group}={option}", f"results_dir={tmp_path}", "limit=1"))
+    assert plan.method.roles
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_every_option_is_named_in_a_test(group: str, option: str) -> None:
+    """A new method, ω, PRM, benchmark, engine or logger needs a test that uses it."""
+    node = getattr(compose_config(f"{group}={option}"), group)
+    values = node if isinstance(node, dict) else node.model_dump()
+    name = str(values.get("_target_") or values.get("adapter") or values["name"]).rsplit(".", 1)[-1]
+    others = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
+    assert any(name in text for text in others), f"no test names {name} of conf/{group}/{option}.yaml"
+
+
+def test_limits_above_a_models_context_are_lowered_with_a_line() -> None:
+    limits, lines = lowered(Limits(total_tokens=4096, step_tokens=300), {"model.draft.context": 1024, "other": 512})
+    assert (limits.total_tokens, limits.step_tokens) == (512, 300)
+    assert lines == ["limits.total_tokens lowered from 4096 to 512, the model's other."]
+
+
+def test_a_context_under_256_tokens_is_an_error() -> None:
+    lowered(Limits(), {"model.draft.context": 256})
+    with pytest.raises(ConfigError, match=r"model\.draft\.context=255 leaves less than 256"):
+        lowered(Limits(), {"model.draft.context": 255})
+
+
+def test_the_lowered_limit_is_printed_and_used(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    config = compose_config("limits.total_tokens=5000", f"results_dir={tmp_path}")
+    plan = make_plan(config)
+    assert plan.decoding.limits.total_tokens == 1024
+    assert plan.notes == ("limits.total_tokens lowered from 5000 to 1024, the model's model.draft.context.",)
+
+
+@pytest.mark.parametrize(("value", "shown"), [("on", True), ("off", False), ("'off'", False), ("auto", False)])
+def test_progress_may_be_switched(value: str, shown: bool) -> None:
+    assert compose_config(f"progress={value}").shows_progress is shown
