@@ -26,18 +26,14 @@ def relative_to_target(folder: Path, records: Iterable[Record]) -> dict[Accounti
     answered = {record.key: record for record in records if not is_error(record)}
     if _is_target_alone(manifest["identity"]):
         return dict.fromkeys(ACCOUNTINGS, 1.0)
-    baselines = [path.parent for path in folder.parent.glob("*/manifest.json") if path.parent != folder]
-    for baseline in sorted(
-        baselines, key=lambda path: (read_manifest(path)["identity"]["method"].get("stepwise"), path)
-    ):
-        other = read_manifest(baseline)
-        if not _is_target_alone(other["identity"]) or not _comparable(manifest, other):
-            continue
+    others = {path.parent: read_manifest(path.parent) for path in sorted(folder.parent.glob("*/manifest.json"))}
+    baselines = [path for path, other in others.items() if _is_baseline(manifest, other)]
+    for baseline in sorted(baselines, key=lambda path: bool(others[path]["identity"]["method"]["stepwise"])):
         alone = {key: record for key, record in read_records(baseline).items() if not is_error(record)}
         common = answered.keys() & alone.keys()
         if common:
             own_cost = _cost([answered[key] for key in common], manifest)
-            other_cost = _cost([alone[key] for key in common], other)
+            other_cost = _cost([alone[key] for key in common], others[baseline])
             return {accounting: ratio(own_cost[accounting], other_cost[accounting]) for accounting in ACCOUNTINGS}
     return None
 
@@ -52,7 +48,9 @@ def _is_target_alone(identity: Mapping[str, Any]) -> bool:
     return bool(identity["method"]["method"] == "single" and identity["method"]["role"] == "target")
 
 
-def _comparable(manifest: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _is_baseline(manifest: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     own, alone = manifest["identity"], other["identity"]
+    if not _is_target_alone(alone):
+        return False
     same_target = own["models"].get("target", alone["models"]["target"]) == alone["models"]["target"]
     return same_target and manifest["model"] == other["model"] and all(own[key] == alone[key] for key in SAME)

@@ -41,8 +41,11 @@ def render(
     facts.add_column()
     for label, value, comment in _facts(summary, seconds, questions_per_second):
         facts.add_row(label, value, comment)
-    content = Group(facts, Text(), _work(summary, relative), Text(), _notes(summary, relative))
-    return Panel(content, title=Text(title, style="bold"), title_align="left", padding=(1, 2), expand=False)
+    parts: list[RenderableType] = [facts, Text(), _work(summary, relative)]
+    notes = _notes(summary, relative)
+    if notes:
+        parts += [Text(), Text("\n".join(notes), style="dim")]
+    return Panel(Group(*parts), title=Text(title, style="bold"), title_align="left", padding=(1, 2), expand=False)
 
 
 def percent(share: float | None) -> str:
@@ -133,7 +136,7 @@ def _work(summary: Summary, relative: Mapping[Accounting, float | None] | None) 
     return table
 
 
-def _notes(summary: Summary, relative: Mapping[Accounting, float | None] | None) -> Text:
+def _notes(summary: Summary, relative: Mapping[Accounting, float | None] | None) -> list[str]:
     notes = []
     if "prm" in summary.work:
         notes.append("Tokens of the PRM are those of the steps it scored.")
@@ -141,4 +144,4 @@ def _notes(summary: Summary, relative: Mapping[Accounting, float | None] | None)
         notes.append(f"{NONE}: not measured.")
     if relative is None:
         notes.append("FLOPs relative to the target alone: no run of the target alone found.")
-    return Text("\n".join(notes), style="dim")
+    return notes
