@@ -21,7 +21,8 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "RSD needs Python 3.11 or newer; name one with make PYTHON=…")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@if [ "$$(uname -s)" = Linux ] && ! command -v nvidia-smi >/dev/null && ! $(BIN)/python -c 'import torch' 2>/dev/null; then \
-	  if curl --silent --head --fail --max-time 3 $(CPU_INDEX)/torch/ >/dev/null 2>&1; then index="--extra-index-url $(CPU_INDEX)"; fi; \
+	  if $(BIN)/python -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1], timeout=3)' $(CPU_INDEX)/torch/ 2>/dev/null; \
+	  then index="--extra-index-url $(CPU_INDEX)"; fi; \
 	  echo "Installing torch (CPU build)"; $(BIN)/pip install --quiet --disable-pip-version-check $$index '$(CPU_TORCH)'; \
 	fi
 	@echo "Installing rsd[dev$(addprefix $(comma),$(EXTRAS))]"
@@ -31,6 +32,7 @@ $(STAMP): pyproject.toml
 
 DEMO := results/demo
 demo: install
+	@rm -rf $(DEMO)
 	@$(BIN)/python -m rsd.run results_dir=$(DEMO) method=single method.role=draft
 	@$(BIN)/python -m rsd.run results_dir=$(DEMO) method=single method.role=target
 	@$(BIN)/python -m rsd.run results_dir=$(DEMO)

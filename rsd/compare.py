@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -23,7 +22,7 @@ from rsd.records import Record, Role
 from rsd.report.statistics import Samples, bootstrap_difference, pair
 from rsd.report.summary import Summary, right_of_samples, summarise
 from rsd.report.terminal import NONE, flops_cell, flops_unit, percent, percent_interval, times
-from rsd.store import Grade, Key, read_grades, read_records
+from rsd.store import GradeRecord, Key, read_grades, read_manifest, read_records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ class Run:
     size: int
     shapes: Mapping[Role, Shape]
     records: Mapping[Key, Record]
-    grades: Mapping[Key, Grade]
+    grades: Mapping[Key, GradeRecord]
 
     def summary(self, questions: set[str] | None = None) -> Summary:
         """Sum up the run, or its part on `questions`."""
@@ -49,15 +48,9 @@ class Run:
 
 def read_run(folder: Path) -> Run:
     """Read a run folder. Raises StoreError when it is none, is empty, or is not graded throughout."""
-    path = folder / "manifest.json"
-    try:
-        manifest = orjson.loads(path.read_bytes())
-        name, benchmark, size = manifest["name"], manifest["benchmark"], manifest["benchmark_size"]
-        shapes = {role: Shape(**shape) for role, shape in manifest["shapes"].items()}
-    except OSError as error:
-        raise StoreError(f"{folder} is not a run folder: cannot read {path.name} ({error.strerror})") from error
-    except (KeyError, TypeError, AttributeError, orjson.JSONDecodeError) as error:
-        raise StoreError(f"{path} is not the manifest of a run: {type(error).__name__}: {error}") from error
+    manifest = read_manifest(folder)
+    name, benchmark, size = manifest["name"], manifest["benchmark"], manifest["benchmark_size"]
+    shapes = {role: Shape(**shape) for role, shape in manifest["shapes"].items()}
     records = read_records(folder)
     if not records:
         raise StoreError(f"{folder} holds no records; name a run that has answered a question")

@@ -12,15 +12,15 @@ import inspect
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, Self, get_type_hints
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 from hydra.utils import get_object
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError, create_model, model_validator
 
 from rsd.errors import ConfigError
 from rsd.methods.trajectory import Decoding, Limits, StepRule
-from rsd.records import PolicyRole
+from rsd.records import FolderName, PolicyRole
 
 SMALLEST_CONTEXT = 256  # tokens; a model that holds fewer answers no benchmark question
 
@@ -53,9 +53,17 @@ class ModelConfig(Section):
     prompt: Literal["reference", "chat_template"]
     reference_prompt: str
 
-    def policy(self, role: PolicyRole) -> PolicyConfig | None:
-        """The draft or the target."""
-        return self.draft if role == "draft" else self.target
+    @property
+    def policies(self) -> dict[PolicyRole, PolicyConfig]:
+        """The policies that the family has."""
+        both: dict[PolicyRole, PolicyConfig | None] = {"draft": self.draft, "target": self.target}
+        return {role: policy for role, policy in both.items() if policy is not None}
+
+    @model_validator(mode="after")
+    def _asks_the_question(self) -> Self:
+        if self.prompt == "reference" and "{question}" not in self.reference_prompt:
+            raise ValueError("must hold {question} in reference_prompt")
+        return self
 
     @property
     def prompt_text(self) -> str | None:
@@ -80,7 +88,7 @@ class PRMConfig(Section):
 class SamplingConfig(Section):
     """Temperature 0 is greedy decoding."""
 
-    temperature: Annotated[float, Ge(0)]
+    temperature: Annotated[FiniteFloat, Ge(0)]
     top_p: Annotated[float, Gt(0), Le(1)]
 
 
@@ -95,19 +103,19 @@ class RunConfig(Section):
     engine: dict[str, Any]
     logger: dict[str, Any]
     delta: float
-    seed: int
+    seed: Annotated[int, Ge(0), Lt(2**63)]
     samples: Annotated[int, Ge(1)]
     sampling: SamplingConfig
     limits: Limits
     step: StepRule
     limit: Annotated[int, Ge(1)] | None
     offset: Annotated[int, Ge(0)]
-    ids: tuple[str, ...] | None
+    ids: Annotated[tuple[str, ...], MinLen(1)] | None
     concurrency: Annotated[int, Ge(1)] | Literal["auto"]
     results_dir: str
     progress: Literal["auto", "on", "off"] | bool
     retry_failed: bool
-    tag: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")] | None
+    tag: FolderName | None
 
     @property
     def shows_progress(self) -> bool:
@@ -189,9 +197,11 @@ def _sentence(error: ValidationError, prefix: str, known: Mapping[str, Any]) -> 
     faults = error.errors(include_url=False)
     # an unknown key is often the reason why a known one is missing
     fault = next((f for f in faults if f["type"] in ("extra_forbidden", "unexpected_keyword_argument")), faults[0])
-    names = [str(part) for part in fault["loc"] if isinstance(part, str) and part.isidentifier()]
+    unknown = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
+    # pydantic also names the member of a union that it tried, which is no key
+    names = [str(part) for part in fault["loc"] if unknown or (isinstance(part, str) and part.isidentifier())]
     key = prefix + ".".join(names)
-    if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+    if unknown:
         siblings = _keys_beside(known, names[:-1])
         close = get_close_matches(names[-1], siblings, n=1)
         parent = (prefix + ".".join(names[:-1])).rstrip(".")

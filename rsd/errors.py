@@ -41,3 +41,8 @@ class StoppedError(RSDError):
     """A signal ended the run early; what was done is kept."""
 
     status = 130
+
+
+def described(error: BaseException) -> str:
+    """Kind and message of any error in one line without a full stop, to stand inside a sentence."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(".: ")

@@ -1,6 +1,6 @@
 """A run's identity: the hash of what its output depends on, and of nothing else.
 
-    identity = identify(config, method, limits, benchmark_hash)
+    identity = identify(config, method, limits, data=data_hash(problems))
     folder = results / "runs" / "tiny_chain" / run_id(identity, config, method)
 
 The same command finds its own run again; another limit of questions, place, engine or concurrency
@@ -19,7 +19,7 @@ from rsd.config import RunConfig
 from rsd.errors import ModelError
 from rsd.methods.base import Method
 from rsd.methods.trajectory import Limits
-from rsd.records import RECORD_VERSION, Role
+from rsd.records import RECORD_VERSION, PolicyRole, Role
 
 WHOLE = 64 * 2**20  # bytes of a file up to which all of it is hashed
 PART = 2**20  # bytes hashed at the beginning, middle and end of a larger one
@@ -39,12 +39,7 @@ def identify(config: RunConfig, method: Method, limits: Limits, *, data: str) ->
                 **{"dtype": prm.dtype, "adapter": prm.adapter, "max_length": prm.max_length},
             }
         else:
-            policy = config.model.policy(role)
-            assert policy is not None, "the plan checked that the family has the model"
-            models[role] = {
-                **resolve(policy.path, policy.revision, f"model.{role}.path"),
-                **{"dtype": policy.dtype, "prompt": config.model.prompt_text},
-            }
+            models[role] = identify_policy(config, role)
     return {
         "record_version": RECORD_VERSION,
         "method": dict(method.settings),
@@ -55,6 +50,15 @@ def identify(config: RunConfig, method: Method, limits: Limits, *, data: str) ->
         "benchmark": {"name": config.benchmark["name"], "data": data},
         "seed": config.seed,
         "tag": config.tag,
+    }
+
+
+def identify_policy(config: RunConfig, role: PolicyRole) -> dict[str, Any]:
+    """What the output of the family's draft or target depends on. Raises ModelError as `identify`."""
+    policy = config.model.policies[role]
+    return {
+        **resolve(policy.path, policy.revision, f"model.{role}.path"),
+        **{"dtype": policy.dtype, "prompt": config.model.prompt_text},
     }
 
 

@@ -24,7 +24,7 @@ from rsd.engines.base import Models
 from rsd.errors import QuestionsFailedError, StoppedError
 from rsd.grading import Grader
 from rsd.lock import RunLock
-from rsd.manifest import read_manifest, write_manifest
+from rsd.manifest import write_manifest
 from rsd.models import load_models
 from rsd.plan import Plan, make_plan
 from rsd.progress import RunProgress
@@ -33,7 +33,16 @@ from rsd.report.relative import relative_to_target
 from rsd.report.summary import summarise
 from rsd.report.terminal import render
 from rsd.runner import Job, Outcome, Runner
-from rsd.store import JsonLines, create_folder, failed_attempts, is_error, read_grades, read_records, write_json
+from rsd.store import (
+    JsonLines,
+    create_folder,
+    failed_attempts,
+    is_error,
+    read_grades,
+    read_manifest,
+    read_records,
+    write_json,
+)
 
 RETRIES = 3  # how often a failed question is tried again, over invocations
 
@@ -55,7 +64,10 @@ def invoke(config: RunConfig) -> float | None:
             for name in ("records", "grades", "invocations")
         }
         jobs, ungraded = missing(plan)
-        outcome = asyncio.run(_run(plan, jobs, ungraded, files, lock)) if jobs or ungraded else Outcome()
+        outcome = Outcome()
+        if jobs or ungraded:
+            models = load_models(plan) if jobs else Models()
+            outcome = asyncio.run(_run(plan, models, jobs, ungraded, files, lock))
         return _report(plan, outcome)
 
 
@@ -76,6 +88,7 @@ def missing(plan: Plan) -> tuple[list[Job], list[tuple[Problem, Record]]]:
 
 async def _run(
     plan: Plan,
+    models: Models,
     jobs: Sequence[Job],
     ungraded: Sequence[tuple[Problem, Record]],
     files: dict[str, JsonLines],
@@ -83,7 +96,6 @@ async def _run(
 ) -> Outcome:
     config = plan.config
     try:
-        models = load_models(plan) if jobs else Models()
         write_manifest(plan, plan.engine.shapes())
         number = _next_invocation(files["invocations"].path)
         line = {
@@ -93,7 +105,8 @@ async def _run(
             "host": platform.node(),
             "cores": os.cpu_count(),
             "concurrency": config.concurrency,
-            "questions": len(jobs),
+            "questions": len({problem.question_id for problem, _ in jobs}),
+            "solutions": len(jobs),
         }
         files["invocations"].append(orjson.dumps(line))
         with (
@@ -139,20 +152,21 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
     view = render(
         summary,
         title=f"{plan.method.name} · {plan.config.model.name} · {manifest['benchmark']}",
-        seconds=outcome.seconds or None,
-        questions_per_second=outcome.records / outcome.seconds if outcome.seconds else None,
+        seconds=outcome.seconds if outcome.records else None,
+        questions_per_second=outcome.records / plan.config.samples / outcome.seconds if outcome.records else None,
         relative=relative_to_target(folder, asked),
     )
     console = Console(highlight=False)
     console.print(view)
     console.print(f"Records: {folder}", soft_wrap=True)
     plan.logger.log(manifest, summary.to_json())
-    failed = [record for record in asked if is_error(record)]
+    failed, failures = [record for record in asked if is_error(record)], failed_attempts(folder)
     if failed:
+        again = sum(failures[record.key] <= RETRIES for record in failed)
+        mend = f"the same command tries {again} of them again" if again else "retry_failed=true tries them again"
         raise QuestionsFailedError(
-            f"{len(failed)} of {len(asked)} solutions failed and count as wrong; the first is question "
-            f"{failed[0].question_id}: {failed[0].error}. The same command tries them again, up to {RETRIES} times; "
-            "retry_failed=true once more."
+            f"{len(failed)} of {len(asked)} solutions failed and count as wrong, question {failed[0].question_id} "
+            f"first ({failed[0].error}); {mend}."
         )
     return summary.accuracy
 

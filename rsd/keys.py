@@ -1,4 +1,4 @@
-"""Random numbers by key: every draw has a name of its own, so no draw depends on another.
+"""Random numbers by key: every draw has a name of its own, so no draw depends on another::
 
 seed = keyed_seed(run_seed=0, question_id="3fa9c1d2e0aa", sample=0, step=2, role="draft")
 """

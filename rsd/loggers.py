@@ -1,4 +1,4 @@
-"""Where a run's summary goes besides its own folder: nowhere, or Weights & Biases.
+"""Where a run's summary goes besides its own folder: nowhere, or Weights & Biases::
 
 logger.log(manifest, summary)
 """

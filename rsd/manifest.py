@@ -1,4 +1,4 @@
-"""``manifest.json``: what a run is, for those who read its records later.
+"""``manifest.json``: what a run is, for those who read its records later::
 
 write_manifest(plan, shapes)
 manifest = read_manifest(plan.folder)
@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
-
-import orjson
 
 from rsd import __version__
 from rsd.cost import Shape
+from rsd.errors import ModelError
+from rsd.identity import identify_policy
 from rsd.plan import Plan
 from rsd.records import Role
-from rsd.store import write_json
+from rsd.store import read_manifest, write_json
 
 LIBRARIES = ("torch", "transformers", "math-verify")
 
@@ -38,6 +37,7 @@ def write_manifest(plan: Plan, shapes: Mapping[Role, Shape]) -> None:
             "benchmark": plan.identity["benchmark"]["name"],
             "benchmark_size": plan.size,
             "identity": plan.identity,
+            "target": _target(plan),
             "config": plan.config.model_dump(mode="json"),
             "shapes": {**before.get("shapes", {}), **{role: asdict(shape) for role, shape in shapes.items()}},
             "versions": {"rsd": __version__, **{name: version(name) for name in LIBRARIES}},
@@ -46,7 +46,11 @@ def write_manifest(plan: Plan, shapes: Mapping[Role, Shape]) -> None:
     )
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of the run in `folder`."""
-    manifest: dict[str, Any] = orjson.loads((folder / "manifest.json").read_bytes())
-    return manifest
+def _target(plan: Plan) -> dict[str, Any] | None:
+    """The family's target, also where the method does not load it: what a relative cost refers to."""
+    if "target" not in plan.config.model.policies:
+        return None
+    try:
+        return identify_policy(plan.config, "target")
+    except ModelError:  # the method does not need it
+        return None

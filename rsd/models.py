@@ -1,9 +1,10 @@
-"""Load the models of a run: those that its method needs, and no others.
+"""Load the models of a run: those that its method needs, and no others::
 
 models = load_models(plan)
 """
 
 from rsd.engines.base import Models, ModelSource
+from rsd.errors import ModelError
 from rsd.plan import Plan
 from rsd.records import PolicyRole
 from rsd.rewards.base import ProcessReward
@@ -12,11 +13,14 @@ from rsd.rewards.base import ProcessReward
 def load_models(plan: Plan) -> Models:
     """Load every role of the plan's method into its engine. Raises ModelError."""
     roles = plan.method.roles
-    return Models(
-        draft=plan.engine.load_policy("draft", _policy_source(plan, "draft")) if "draft" in roles else None,
-        target=plan.engine.load_policy("target", _policy_source(plan, "target")) if "target" in roles else None,
-        prm=_load_prm(plan) if "prm" in roles else None,
-    )
+    draft = plan.engine.load_policy("draft", _policy_source(plan, "draft")) if "draft" in roles else None
+    target = plan.engine.load_policy("target", _policy_source(plan, "target")) if "target" in roles else None
+    if draft is not None and target is not None and draft.tokenizer.get_vocab() != target.tokenizer.get_vocab():
+        raise ModelError(
+            "model.draft.path and model.target.path have different tokenizers, and this version lets them continue "
+            "each other's tokens; choose two models of one family."
+        )
+    return Models(draft=draft, target=target, prm=_load_prm(plan) if "prm" in roles else None)
 
 
 def _load_prm(plan: Plan) -> ProcessReward:
@@ -28,8 +32,7 @@ def _load_prm(plan: Plan) -> ProcessReward:
 
 def _policy_source(plan: Plan, role: PolicyRole) -> ModelSource:
     model = plan.config.model
-    policy = model.policy(role)
-    assert policy is not None, "the plan checked that the family has the model"
+    policy = model.policies[role]
     return ModelSource(
         key=f"model.{role}.path",
         path=policy.path,

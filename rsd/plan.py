@@ -51,17 +51,15 @@ def make_plan(config: RunConfig) -> Plan:
     delta = weighting.delta if isinstance(weighting, Binary) and adapter is not None else None
     if adapter is not None and delta is not None:
         _check_delta(delta, adapter)
-    contexts = {}
+    policies = config.model.policies
     for role in method.roles:
-        if role != "prm":
-            policy = config.model.policy(role)
-            if policy is None:
-                raise ConfigError(
-                    f"method '{method.name}' needs a {role} model, and model={config.model.name} has none; "
-                    f"set model.{role}.path or choose another model."
-                )
-            contexts[f"model.{role}.context"] = policy.context
-    limits, notes = lowered(config.limits, contexts)
+        if role != "prm" and role not in policies:
+            raise ConfigError(
+                f"method '{method.name}' needs a {role} model, and model={config.model.name} has none; "
+                f"set model.{role}.path or choose another model."
+            )
+    # of the whole family, also where the method uses one model only: all methods decode under the same limits
+    limits, notes = lowered(config.limits, {f"model.{role}.context": p.context for role, p in policies.items()})
     benchmark = build(config.benchmark, "benchmark")
     everything = benchmark.problems()
     logger = build(config.logger, "logger")

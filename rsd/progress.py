@@ -1,7 +1,7 @@
 """The progress bar of a run: questions done, right so far, questions per second, time left.
 
 with RunProgress(total=500, label="tiny_chain", shown=True) as progress:
-    progress.told(record, grade)
+    progress.told(grade)
 """
 
 from types import TracebackType
@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from rsd.records import Record
-from rsd.store import Grade
+from rsd.store import GradeRecord
 
 
 class _Speed(ProgressColumn):
@@ -48,8 +47,8 @@ class RunProgress:
     ) -> None:
         self._bar.stop()
 
-    def told(self, record: Record, grade: Grade | None) -> None:
-        """Count one record; a missing grade means that decoding failed."""
+    def told(self, grade: GradeRecord | None) -> None:
+        """Count one solution; a missing grade means that decoding failed."""
         self._graded += 1
         self._right += grade is not None and grade.correct
         self._bar.update(self._task, advance=1, score=f"{self._right / self._graded:.0%} right so far")

@@ -10,12 +10,15 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
+from pydantic import Field
 
 SCHEMA = 1  # shape of a record line
 RECORD_VERSION = 1  # behaviour of the decoder; part of a run's identity
+
+FolderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$")]  # safe as a part of a path
 
 Role = Literal["draft", "target", "prm"]
 PolicyRole = Literal["draft", "target"]

@@ -9,6 +9,7 @@ The same command again goes on where it stopped, and does nothing where nothing 
 
 import logging
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -20,12 +21,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rsd.errors import RSDError, StoppedError
+from rsd.errors import RSDError, StoppedError, described
 
 PACKAGE = Path(__file__).parent
 
 OmegaConf.register_new_resolver("package", lambda path: str(PACKAGE / path))
-_failures: list[Exception] = []  # of a single run: Hydra would add lines of its own to a raised one
+_failures: list[Exception] = []  # told by main: Hydra would add lines of its own to a raised one
 
 
 @hydra.main(version_base="1.3", config_path=str(PACKAGE.parent / "conf"), config_name="config")
@@ -37,6 +38,9 @@ def run(cfg: DictConfig) -> float | None:
 
     try:
         return invoke(check(OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)))
+    except StoppedError as error:
+        _failures.append(error)
+        raise KeyboardInterrupt from error  # stops a multirun as well; Hydra would go on with its next job
     except Exception as error:
         if HydraConfig.get().mode != RunMode.RUN:
             raise
@@ -50,13 +54,15 @@ def main() -> int:
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # let every error come here instead of to Hydra's own printer
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as after Ctrl-C
+    error: BaseException | None = None
     try:
         run()
-        error: BaseException | None = _failures[0] if _failures else None
     except KeyboardInterrupt:
-        error = StoppedError("Interrupted before any question was asked; the same command starts again.")
+        error = StoppedError("Interrupted; what was done is kept, and the same command goes on.")
     except Exception as raised:
         error = raised
+    error = _failures[0] if _failures else error
     if error is None:
         return 0
     if full:
@@ -70,7 +76,7 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, RSDError):
         return str(error)
     if not isinstance(error, (HydraException, OmegaConfBaseException)):
-        return f"unexpected {type(error).__name__}: {error} (HYDRA_FULL_ERROR=1 shows where)"
+        return f"unexpected {described(error)} (HYDRA_FULL_ERROR=1 shows where)"
     cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
     key = getattr(cause, "full_key", None)
     if key and "not in struct" in str(cause):

@@ -1,7 +1,7 @@
-"""Answer the questions that a run still lacks: all in flight at once, each recorded when done.
+"""Answer the questions that a run still lacks: all in flight at once, each recorded when done::
 
-runner = Runner(method, models, decoding, folder=files, grader=grader, invocation=1)
-outcome = await runner.run(pending)
+runner = Runner(method=method, models=models, decoding=decoding, grader=grader, …)
+outcome = await runner.run(jobs)
 """
 
 import asyncio
@@ -9,21 +9,22 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 import orjson
 
 from rsd.engines.base import Models
-from rsd.errors import StoreError
+from rsd.errors import StoreError, described
 from rsd.grading import Grader
 from rsd.lock import RunLock
 from rsd.methods.base import Method
 from rsd.methods.trajectory import Decoding, Trajectory
-from rsd.records import Problem, Record, dump
-from rsd.store import Grade, JsonLines, is_error
+from rsd.records import Problem, Record, Solution, dump
+from rsd.store import GradeRecord, JsonLines, is_error
 
 Job = tuple[Problem, int]  # a question and the index of its sample
-Told = Callable[[Record, Grade | None], None]
+NOTHING = Solution(prompt_tokens=0, end_reason="error", response="", proposals=())
+Told = Callable[[GradeRecord | None], None]
 
 
 @dataclass(slots=True)
@@ -33,14 +34,13 @@ class Outcome:
     records: int = 0
     seconds: float = 0.0
     stopped: str | None = None
-    errors: list[Record] = field(default_factory=list)
 
 
 class Runner:
     """Runs a method over questions, writing records and grades as they come.
 
-    `concurrency` bounds the questions in flight (None: all). `told` hears of every record with its
-    grade, for a progress bar.
+    `concurrency` bounds the questions in flight (None: all). `told` hears of every solution's
+    grade, or None where decoding failed, for a progress bar.
     """
 
     def __init__(
@@ -109,23 +109,19 @@ class Runner:
         self._records.append(dump(record))
         outcome.records += 1
         if is_error(record):
-            outcome.errors.append(record)
-            self._told(record, None)
+            self._told(None)
         else:
             await self._grade(problem, record)
 
     async def _solve(self, problem: Problem, sample: int) -> Record:
         """One record. Whatever goes wrong with this question is written down as its error."""
-        trajectory = Trajectory(
-            problem, sample, models=self._models, decoding=self._decoding, clock=lambda: time.monotonic() - self._began
-        )
-        message = None
+        trajectory = message = None
         try:
+            trajectory = Trajectory(problem, sample, models=self._models, decoding=self._decoding, clock=self._clock)
             await self._method.solve(trajectory)
         except Exception as error:  # listed, counted as wrong, and tried again by the next invocation
-            trajectory.ended = "error"
-            message = f"{type(error).__name__}: {error}"
-        solution = trajectory.solution()
+            message = described(error)
+        solution = trajectory.solution(failed=message is not None) if trajectory else NOTHING
         return Record(
             question_id=problem.question_id,
             sample=sample,
@@ -138,8 +134,11 @@ class Runner:
             error=message,
         )
 
+    def _clock(self) -> float:
+        return time.monotonic() - self._began
+
     async def _grade(self, problem: Problem, record: Record) -> None:
         verdict = await self._grader.grade(gold=problem.answer, response=record.response)
-        grade = Grade(question_id=record.question_id, sample=record.sample, **asdict(verdict))
+        grade = GradeRecord(question_id=record.question_id, sample=record.sample, **asdict(verdict))
         self._grades.append(orjson.dumps(grade))
-        self._told(record, grade)
+        self._told(grade)

@@ -29,6 +29,7 @@ from rsd.records import Record, load
 
 logger = logging.getLogger(__name__)
 
+MANIFEST_KEYS = {"name", "benchmark", "benchmark_size", "identity", "shapes"}  # what readers of runs rely on
 Key = tuple[str, int]  # question_id, sample
 Line = TypeVar("Line")
 
@@ -44,7 +45,7 @@ FAULTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grade:
+class GradeRecord:
     """The verdict on one sample of one question: a line of ``grades.jsonl``."""
 
     question_id: str
@@ -165,13 +166,27 @@ def is_error(record: Record) -> bool:
     return record.error is not None or record.end_reason == "error"
 
 
-def read_grades(folder: Path, grader: str | None = None) -> dict[Key, Grade]:
+def read_grades(folder: Path, grader: str | None = None) -> dict[Key, GradeRecord]:
     """Read the grades by the default grader, or by another from ``grades-<grader>.jsonl``; the last one counts.
 
     Raises StoreError when a line other than a torn last one is broken.
     """
     name = "grades" if grader is None else f"grades-{grader}"
     return {(grade.question_id, grade.sample): grade for grade in _read(folder, name, _load_grade)}
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read what a run is from its ``manifest.json``. Raises StoreError when there is none, or it is broken."""
+    path = folder / "manifest.json"
+    try:
+        manifest = orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise StoreError(f"{folder} is not a run folder: cannot read {path.name} ({error.strerror})") from error
+    except orjson.JSONDecodeError as error:
+        raise StoreError(f"{path} is not the manifest of a run: {error}") from error
+    if not isinstance(manifest, dict) or not manifest.keys() >= MANIFEST_KEYS:
+        raise StoreError(f"{path} is not the manifest of a run: it needs the keys {', '.join(sorted(MANIFEST_KEYS))}")
+    return manifest
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -199,9 +214,9 @@ def _fault(error: OSError) -> tuple[str, str]:
     return FAULTS.get(error.errno or 0, (error.strerror or str(error), "mend that"))
 
 
-def _load_grade(line: bytes) -> Grade:
+def _load_grade(line: bytes) -> GradeRecord:
     try:
-        return Grade(**orjson.loads(line))
+        return GradeRecord(**orjson.loads(line))
     except TypeError as error:
         raise ValueError(f"not a grade: {error}") from error
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 from pydantic import FiniteFloat
 
 
@@ -85,7 +85,7 @@ class Sigmoidal:
 class Logistic:
     """ω(r) = 1 / (1 + exp(-α(r - δ))) with a δ of its own (Figure 6: α = 1, δ = 0.6)."""
 
-    alpha: FiniteFloat
+    alpha: Annotated[FiniteFloat, Gt(0)]
     delta: FiniteFloat
     reads_reward = True
 

@@ -32,7 +32,7 @@ def write_run(
     The answer to the question `longer` has twice as many.
     """
     folder.mkdir()
-    manifest = {"name": name, "method": "single", "benchmark": benchmark, "shapes": SHAPES, "questions": len(verdicts)}
+    manifest = {"name": name, "method": "single", "benchmark": benchmark, "shapes": SHAPES, "identity": {}}
     (folder / "manifest.json").write_bytes(orjson.dumps({**manifest, "benchmark_size": size or len(verdicts)}))
     records, grades = [], []
     for question, verdict in verdicts.items():

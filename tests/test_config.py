@@ -1,5 +1,6 @@
 """Every file of the configuration tree composes and builds, and everything it names has a test."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,12 @@ def test_every_option_is_named_in_a_test(group: str, option: str) -> None:
     """A new method, ω, PRM, benchmark, engine or logger needs a test that uses it."""
     node = getattr(compose_config(f"{group}={option}"), group)
     values = node if isinstance(node, dict) else node.model_dump()
-    name = str(values.get("_target_") or values.get("adapter") or values["name"]).rsplit(".", 1)[-1]
+    path = str(values.get("_target_") or values.get("adapter") or "")
+    imported = f"from {path.rpartition('.')[0]} import .*\\b{path.rpartition('.')[2]}\\b"
+    chosen = f"{group}={option}\\b"
     others = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py") if path != Path(__file__)]
-    assert any(name in text for text in others), f"no test names {name} of conf/{group}/{option}.yaml"
+    found = [text for text in others if re.search(chosen, text) or (path and re.search(imported, text))]
+    assert found, f"no test imports {path} or chooses {group}={option}"
 
 
 def test_limits_above_a_models_context_are_lowered_with_a_line() -> None:

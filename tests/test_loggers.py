@@ -22,7 +22,9 @@ def test_wandb_keeps_the_summary_of_a_real_run(tmp_path: Path, monkeypatch: pyte
     assert make_plan(config).folder.name.encode() in content
 
 
-def test_without_a_logger_nothing_is_sent() -> None:
-    logger = make_plan(compose_config("limit=1")).logger
-    assert isinstance(logger, NoLogger)
-    assert logger.log({}, {}) is None  # type: ignore[func-returns-value]
+def test_without_a_logger_nothing_leaves_the_run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    config = compose_config("limit=1", f"results_dir={tmp_path / 'results'}")
+    assert isinstance(make_plan(config).logger, NoLogger)
+    invoke(config)
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]

@@ -1,6 +1,7 @@
 """Nothing done is lost: kills, signals, second processes, failures, and the same command again."""
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -27,7 +28,7 @@ def folder_of(results: Path, *overrides: str) -> Path:
     return make_plan(compose_config(f"results_dir={results}", *overrides)).folder
 
 
-def start(results: Path, *overrides: str) -> subprocess.Popen[str]:
+def start(results: Path, *overrides: str, start_new_session: bool = False) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command(f"results_dir={results}", *overrides),
         stdout=subprocess.PIPE,
@@ -35,6 +36,7 @@ def start(results: Path, *overrides: str) -> subprocess.Popen[str]:
         text=True,
         cwd=ROOT,
         env=environment(),
+        start_new_session=start_new_session,
     )
 
 
@@ -51,7 +53,9 @@ def test_killed_at_ten_random_moments_it_ends_as_if_it_had_not_been(tmp_path: Pa
     start(whole, *SHORT).communicate()
     expected = read_records(folder_of(whole, *SHORT))
     folder = folder_of(broken, *SHORT)
-    rng = Random()
+    seed = time.time_ns()
+    print(f"kill moments drawn with Random({seed})")
+    rng = Random(seed)
     killed_while_decoding = 0
     for _ in range(10):
         done = len(read_records(folder)) if folder.exists() else 0
@@ -90,6 +94,34 @@ def test_a_stop_signal_ends_at_once_and_keeps_what_is_done(tmp_path: Path, numbe
     invocations = [json.loads(line) for line in (folder / "invocations.jsonl").read_text().splitlines()]
     assert invocations[-1]["stopped"] == number.name
     assert not (folder / "lock.json").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("delay", [0.0, 0.7, 1.4])
+def test_a_stop_signal_at_any_moment_is_one_line(tmp_path: Path, number: signal.Signals, delay: float) -> None:
+    """While models load, while it decodes, while grading processes start; Ctrl-C reaches those too."""
+    process = start(tmp_path, "limit=500", start_new_session=True)
+    folder = folder_of(tmp_path, "limit=500")
+    deadline = time.monotonic() + 60
+    while not (folder / "lock.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(delay)
+    os.killpg(process.pid, number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert len(errors.strip().splitlines()) == 1, errors
+    assert "the same command" in errors
+    assert not (folder / "lock.json").exists()
+
+
+def test_one_stop_signal_ends_a_multirun(tmp_path: Path) -> None:
+    process = start(tmp_path, "-m", "delta=0.9,0.8", "limit=40", "concurrency=1")
+    wait_for_records(folder_of(tmp_path, *SHORT), 2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stopped by SIGINT" in errors
+    assert not folder_of(tmp_path, "delta=0.8").exists(), "the second run was started"
 
 
 def test_the_same_command_again_does_nothing_and_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +199,11 @@ def test_a_nan_reward_is_an_error_of_its_question_never_a_rejection(
         invoke(config)
     records = read_records(make_plan(config).folder)
     assert {record.end_reason for record in records.values()} == {"error", "eos"}
-    assert all(p.accepted for record in records.values() for p in record.proposals), "NaN is not below delta"
+    for record in records.values():
+        *decided, last = record.proposals
+        assert all(p.accepted for p in decided), "NaN is not below delta"
+        # the step whose score failed is kept in the record, left out of the response, and was not decided
+        assert (last.accepted, last.kept) == ((None, False) if record.error else (True, True))
 
 
 def test_a_second_process_is_refused_while_the_first_one_runs(tmp_path: Path) -> None:

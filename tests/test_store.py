@@ -15,7 +15,7 @@ import pytest
 from rsd.errors import StoreError
 from rsd.records import Record, dump
 from rsd.store import (
-    Grade,
+    GradeRecord,
     JsonLines,
     create_folder,
     failed_attempts,
@@ -161,10 +161,10 @@ def test_shards_are_read_as_one(tmp_path: Path) -> None:
 
 
 def test_grades_are_read_by_grader_and_the_last_one_counts(tmp_path: Path) -> None:
-    wrong = Grade(question_id="a", sample=0, correct=False, extracted=None, reason="no answer")
-    right = Grade(question_id="a", sample=0, correct=True, extracted="1/2", reason=None)
-    other = Grade(question_id="a", sample=1, correct=True, extracted="½", reason=None)
-    strictly = Grade(question_id="a", sample=2, correct=False, extracted="½", reason=None)
+    wrong = GradeRecord(question_id="a", sample=0, correct=False, extracted=None, reason="no answer")
+    right = GradeRecord(question_id="a", sample=0, correct=True, extracted="1/2", reason=None)
+    other = GradeRecord(question_id="a", sample=1, correct=True, extracted="½", reason=None)
+    strictly = GradeRecord(question_id="a", sample=2, correct=False, extracted="½", reason=None)
     with JsonLines(tmp_path / "grades.jsonl") as default, JsonLines(tmp_path / "grades-strict.jsonl") as strict:
         for grade in (wrong, other, right):
             default.append(orjson.dumps(grade))
@@ -175,7 +175,7 @@ def test_grades_are_read_by_grader_and_the_last_one_counts(tmp_path: Path) -> No
     assert read_grades(tmp_path) == {
         ("a", 0): right,
         ("a", 1): other,
-        ("b", 0): Grade(question_id="b", sample=0, correct=True, extracted="1/2", reason=None),
+        ("b", 0): GradeRecord(question_id="b", sample=0, correct=True, extracted="1/2", reason=None),
     }
     assert read_grades(tmp_path, "strict") == {("a", 0): wrong, ("a", 2): strictly}
 
@@ -298,16 +298,21 @@ def test_a_line_taken_in_parts_is_written_whole(tmp_path: Path, monkeypatch: pyt
         (errno.EIO, "Input/output error", "mend that"),
     ],
 )
-def test_a_quota_reported_on_flushing_undoes_the_line(
+def test_a_write_refused_half_way_undoes_the_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, fault: str, mend: str
 ) -> None:
     path = tmp_path / "records.jsonl"
 
-    def refuse(descriptor: int) -> None:
-        raise OSError(code, os.strerror(code))
+    write, written = os.write, []
 
-    monkeypatch.setattr(os, "fsync", refuse)
-    with JsonLines(path) as lines, pytest.raises(StoreError) as caught:
+    def refuse(descriptor: int, data: bytes) -> int:
+        if written:
+            raise OSError(code, os.strerror(code))
+        written.append(write(descriptor, data[:1]))
+        return 1
+
+    with JsonLines(path) as lines, pytest.raises(StoreError) as caught, monkeypatch.context() as patched:
+        patched.setattr(os, "write", refuse)
         lines.append(b"{}")
     assert str(caught.value) == f"cannot write {path}: {fault}; {mend} and {GO_ON}"
     assert path.read_bytes() == b""

@@ -1,4 +1,4 @@
-"""A benchmark in a JSON-lines file: one object per question.
+"""A benchmark in a JSON-lines file: one object per question::
 
 benchmark = JsonLinesBenchmark(name="tiny_chain", path="…/tiny_chain.jsonl", size=500)
 problems = benchmark.problems()
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rsd.errors import DataError
-from rsd.records import Problem, question_ids
+from rsd.records import FolderName, Problem, question_ids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class JsonLinesBenchmark:
     """`path` holds the rows; `question` and `answer` name their fields; `size` is the whole
     benchmark's number of questions (null: what the file holds)."""
 
-    name: str
+    name: FolderName
     path: str
     question: str = "question"
     answer: str = "answer"
@@ -64,6 +64,10 @@ class JsonLinesBenchmark:
             raise DataError(f"{place} has no question in the field '{self.question}' (benchmark.question names it).")
         if isinstance(row.get(self.answer), (dict, list, type(None))):
             raise DataError(f"{place} has no gold answer in the field '{self.answer}' (benchmark.answer names it).")
+        try:
+            (row[self.question] + str(row[self.answer])).encode()
+        except UnicodeEncodeError as error:
+            raise DataError(f"{place} holds half of a character ({error}).") from error
         return row
 
 

@@ -37,10 +37,6 @@ class Context:
     prompt: tuple[int, ...]
     response: tuple[int, ...] = ()
 
-    def extended(self, token_ids: Sequence[int]) -> "Context":
-        """The context after `token_ids` joined the response."""
-        return Context(prompt=self.prompt, response=(*self.response, *token_ids))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
@@ -72,6 +68,8 @@ class Classification:
 
 class PolicyModel(Protocol):
     """A language model that writes steps."""
+
+    tokenizer: "PreTrainedTokenizerBase"
 
     def prompt(self, question: str) -> tuple[int, ...]:
         """Token ids of the rendered prompt for `question`."""
@@ -130,7 +128,7 @@ class Models:
 class ModelSource:
     """Where a model comes from and how it is loaded.
 
-    `key` names the setting to change when loading fails (``model.draft``). `path` is a hub id or a
+    `key` names the setting to change when loading fails (``model.draft.path``). `path` is a hub id or a
     local folder. `context` is the most tokens one request of the run can hold. `prompt` is the
     prompt with ``{question}`` in it, or None for the tokenizer's own chat template.
     """

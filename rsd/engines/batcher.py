@@ -37,11 +37,7 @@ class Row:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Request:
-    """One call in progress. `tokens` grows while it runs; `cached` is what its row already held.
-
-    `advance` is given the head's output for the request's last token, [width], and returns the
-    token to go on with, or None when the request is finished and has set its `future`.
-    """
+    """One call in progress. `tokens` grows while it runs; `cached` is what its row already held."""
 
     prompt: tuple[int, ...]
     tokens: list[int]
@@ -50,6 +46,8 @@ class Request:
     cached: int = 0
 
 
+# Given requests and the head's outputs [requests, width] for their last tokens: the token that each goes on with,
+# or None where it is finished and its future is set.
 Advance = Callable[[list[Request], torch.Tensor], Sequence[int | None]]
 
 

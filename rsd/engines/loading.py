@@ -1,21 +1,17 @@
-"""Load transformers models and tokenizers, and say in one sentence what is wrong with them.
+"""Load transformers models and tokenizers, and say in one sentence what is wrong with them::
 
 model = load_model(AutoModelForCausalLM, source)
 """
 
-import json
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from rsd.cost import Shape
 from rsd.engines.base import ModelSource
 from rsd.errors import ModelError
-
-UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, SafetensorError, json.JSONDecodeError)
 
 
 def load_model(auto_class: Any, source: ModelSource) -> Any:
@@ -34,7 +30,7 @@ def load_model(auto_class: Any, source: ModelSource) -> Any:
             attn_implementation="sdpa",
             output_loading_info=True,
         )
-    except UNREADABLE as error:
+    except Exception as error:  # of many kinds: each library below raises its own, tokenizers a bare one
         raise _unreadable(source, "the weights", error) from error
     absent = sorted(report["missing_keys"]) + sorted(str(key) for key in report["mismatched_keys"])
     if absent:
@@ -49,7 +45,7 @@ def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:
     """Load the tokenizer that lies beside the weights. Raises ModelError."""
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source.path, revision=source.revision)
-    except UNREADABLE as error:
+    except Exception as error:
         raise _unreadable(source, "the tokenizer", error) from error
     if not tokenizer("1", add_special_tokens=False).input_ids:  # transformers makes up an empty one
         raise _unreadable(source, "the tokenizer", FileNotFoundError("there are no tokenizer files"))

@@ -40,9 +40,12 @@ class _Process(SpawnProcess):
         with self._main_is_hidden:
             main = sys.modules["__main__"]
             sys.modules["__main__"] = types.ModuleType("__main__")
+            # inherited by the child, which Ctrl-C could otherwise reach while it still imports
+            masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
                 super().start()
             finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, masked)
                 sys.modules["__main__"] = main
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from annotated_types import Ge, Le, MinLen
+from annotated_types import Ge, Gt, Le, MinLen
 
 from rsd.engines.base import Completion, Context, Models, Sampling
 from rsd.keys import keyed_seed, uniform
@@ -40,8 +40,8 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class StepRule:
-    """What a step is: text up to and with `delimiter`. Whitespace alone is no step; after
-    `blank_pieces` of it within one proposal the question ends."""
+    """What a step is: text up to and with `delimiter`. Whitespace alone is no step: the
+    model goes on within the proposal, `blank_pieces` times at most, before the question ends."""
 
     delimiter: Annotated[str, MinLen(1)] = "\n\n"
     blank_pieces: Positive = 3
@@ -52,7 +52,7 @@ class Decoding:
     """All settings of decoding that every method shares."""
 
     temperature: Annotated[float, Ge(0)]
-    top_p: Annotated[float, Ge(0), Le(1)]
+    top_p: Annotated[float, Gt(0), Le(1)]
     limits: Limits
     step: StepRule
     seed: int
@@ -72,6 +72,7 @@ class Trajectory:
         self._decoding = decoding
         self._clock = clock
         self._proposals: list[Proposal] = []
+        self._open: Proposal | None = None  # proposed, and neither kept nor left out yet
         self._response: tuple[int, ...] = ()
         self._prompts: dict[PolicyRole, tuple[int, ...]] = {
             role: models.policy(role).prompt(problem.question) for role in models.policies
@@ -117,7 +118,8 @@ class Trajectory:
         assert self._models.prm is not None, "the method did not declare the role prm"
         reward = await self._models.prm.score(self.problem.question, [*self.steps, proposal.text])
         usage: dict[Role, Usage] = {**proposal.usage, "prm": reward.usage}
-        return replace(proposal, reward=reward.value, usage=usage)
+        self._open = replace(proposal, reward=reward.value, usage=usage)
+        return self._open
 
     def keep(self, proposal: Proposal, verdict: Verdict | None = None) -> None:
         """Append the proposal to the response, and end the question where it or a limit says so."""
@@ -135,8 +137,12 @@ class Trajectory:
         self._settle(unused, None, kept=False)
         self.ended = reason
 
-    def solution(self) -> Solution:
-        """What was decoded; the response is its kept steps joined."""
+    def solution(self, *, failed: bool = False) -> Solution:
+        """What was decoded; the response is its kept steps joined. `failed`: an error broke it off."""
+        if failed:
+            self.ended = "error"
+            if self._open is not None:
+                self._settle(self._open, None, kept=False)
         assert self.ended is not None, "the trajectory goes on"
         return Solution(
             prompt_tokens=self._prompt_tokens,
@@ -197,7 +203,7 @@ class Trajectory:
 
     def _proposal(self, role: PolicyRole, pieces: list[Completion], began: float) -> Proposal:
         logprob = sum(piece.logprob for piece in pieces)
-        return Proposal(
+        self._open = Proposal(
             step=len(self.steps),
             origin=role,
             kept=False,
@@ -206,13 +212,21 @@ class Trajectory:
             finish=pieces[-1].finish,
             logprob_draft=logprob if role == "draft" else None,
             logprob_target=logprob if role == "target" else None,
-            usage={role: sum((piece.usage for piece in pieces[1:]), start=pieces[0].usage)},
+            usage={role: _as_one_call([piece.usage for piece in pieces])},
             t0=began,
             t1=self._clock(),
         )
+        return self._open
 
     def _settle(self, proposal: Proposal, verdict: Verdict | None, *, kept: bool) -> None:
+        self._open = None
         decided = replace(proposal, kept=kept, t1=self._clock())
         if verdict is not None:
             decided = replace(decided, accepted=verdict.accepted, omega=verdict.omega, u=verdict.u)
         self._proposals.append(decided)
+
+
+def _as_one_call(pieces: list[Usage]) -> Usage:
+    """Usage of a proposal's pieces, each of which found everything before it in the cache."""
+    generated = sum(piece.generated for piece in pieces)
+    return replace(pieces[0], generated=generated, passes=sum(piece.passes for piece in pieces))

@@ -1,16 +1,19 @@
-"""A run's FLOPs relative to the target model alone, where a run of the target alone exists.
+"""A run's FLOPs relative to the target model alone, where a run of the target alone exists::
 
 ratios = relative_to_target(folder, records.values())   # {"passes": 0.61, …}, or None
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rsd.cost import ACCOUNTINGS, Accounting, Shape, add, flops_by_role, ratio
-from rsd.manifest import read_manifest
+from rsd.errors import StoreError
 from rsd.records import Record
-from rsd.store import is_error, read_records
+from rsd.store import is_error, read_manifest, read_records
+
+logger = logging.getLogger(__name__)
 
 SAME = ("sampling", "limits", "step", "benchmark", "seed")  # parts of the identity that both runs must share
 
@@ -26,14 +29,20 @@ def relative_to_target(folder: Path, records: Iterable[Record]) -> dict[Accounti
     answered = {record.key: record for record in records if not is_error(record)}
     if _is_target_alone(manifest["identity"]):
         return dict.fromkeys(ACCOUNTINGS, 1.0)
-    others = {path.parent: read_manifest(path.parent) for path in sorted(folder.parent.glob("*/manifest.json"))}
-    baselines = [path for path, other in others.items() if _is_baseline(manifest, other)]
-    for baseline in sorted(baselines, key=lambda path: bool(others[path]["identity"]["method"]["stepwise"])):
-        alone = {key: record for key, record in read_records(baseline).items() if not is_error(record)}
+    baselines = {}
+    for path in sorted(folder.parent.glob("*/manifest.json")):
+        try:
+            other = read_manifest(path.parent)
+            if _is_baseline(manifest, other):
+                baselines[path.parent] = other, read_records(path.parent)
+        except StoreError as error:  # another run's fault does not concern this one
+            logger.warning("Passed over as a baseline: %s", error)
+    for other, records_alone in sorted(baselines.values(), key=lambda run: run[0]["identity"]["method"]["stepwise"]):
+        alone = {key: record for key, record in records_alone.items() if not is_error(record)}
         common = answered.keys() & alone.keys()
         if common:
             own_cost = _cost([answered[key] for key in common], manifest)
-            other_cost = _cost([alone[key] for key in common], others[baseline])
+            other_cost = _cost([alone[key] for key in common], other)
             return {accounting: ratio(own_cost[accounting], other_cost[accounting]) for accounting in ACCOUNTINGS}
     return None
 
@@ -50,7 +59,5 @@ def _is_target_alone(identity: Mapping[str, Any]) -> bool:
 
 def _is_baseline(manifest: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     own, alone = manifest["identity"], other["identity"]
-    if not _is_target_alone(alone):
-        return False
-    same_target = own["models"].get("target", alone["models"]["target"]) == alone["models"]["target"]
-    return same_target and manifest["model"] == other["model"] and all(own[key] == alone[key] for key in SAME)
+    same = all(own[key] == alone[key] for key in SAME)
+    return _is_target_alone(alone) and alone["models"]["target"] == manifest.get("target") and same

@@ -19,7 +19,7 @@ from rsd.cost import ACCOUNTINGS, Accounting, Shape, add, flops_by_role
 from rsd.errors import StoreError
 from rsd.records import Proposal, Record, Role, Usage
 from rsd.report.statistics import Interval, Samples, bootstrap, wilson
-from rsd.store import Grade, Key, is_error
+from rsd.store import GradeRecord, Key, is_error
 
 NEAR_DELTA = 0.02  # a reward this close to delta could have fallen on the other side of it
 ROLES: tuple[Role, ...] = ("draft", "target", "prm")
@@ -75,7 +75,10 @@ class Summary:
 
 
 def summarise(
-    records: Iterable[Record], grades: Mapping[Key, Grade], shapes: Mapping[Role, Shape], delta: float | None = None
+    records: Iterable[Record],
+    grades: Mapping[Key, GradeRecord],
+    shapes: Mapping[Role, Shape],
+    delta: float | None = None,
 ) -> Summary:
     """Sum up a run's `records`, its last line for each sample of each question, with their `grades`.
 
@@ -121,7 +124,7 @@ def summarise(
     )
 
 
-def right_of_samples(records: Iterable[Record], grades: Mapping[Key, Grade]) -> Samples:
+def right_of_samples(records: Iterable[Record], grades: Mapping[Key, GradeRecord]) -> Samples:
     """For each question, how many of its samples are right, and how many there are; errors are wrong.
 
     Raises StoreError when a record without an error has no grade.

@@ -1,4 +1,4 @@
-"""Solutions sampled from a policy, with every step labelled: what a process reward model learns from.
+"""Solutions sampled from a policy, with every step labelled: what a process reward model learns from::
 
 rollouts = sample_rollouts(policy, tokenizer, problems, temperature=1.0, seed=0)
 rollouts[0].steps, rollouts[0].labels

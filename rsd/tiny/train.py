@@ -6,6 +6,7 @@ checkpoint in ``--scratch`` and sees the batches that an uninterrupted one would
 """
 
 import argparse
+import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -72,12 +73,13 @@ def optimise(model: PreTrainedModel, losses: Losses, *, steps: int, peak: float,
         decay = 0.5 * (1 + math.cos(math.pi * max(0, step - warmup) / max(1, steps - warmup)))
         return min((step + 1) / warmup, 0.02 + 0.98 * decay)
 
-    first = 0
+    first, start = 0, _digest(model, steps, peak)
     if checkpoint.exists():
         saved = torch.load(checkpoint, weights_only=True)
-        model.load_state_dict(saved["model"])
-        optimiser.load_state_dict(saved["optimiser"])
-        first = saved["step"]
+        if saved["start"] == start:  # else it belongs to another training
+            model.load_state_dict(saved["model"])
+            optimiser.load_state_dict(saved["optimiser"])
+            first = saved["step"]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn()) as progress:
         task = progress.add_task(label, total=steps, completed=first)
@@ -96,9 +98,18 @@ def optimise(model: PreTrainedModel, losses: Losses, *, steps: int, peak: float,
             if (step + 1) % SAVE_EVERY == 0 or step + 1 == steps:
                 checkpoint.parent.mkdir(parents=True, exist_ok=True)
                 state = {"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": step + 1}
+                state["start"] = start
                 torch.save(state, checkpoint.with_suffix(".new"))
                 checkpoint.with_suffix(".new").replace(checkpoint)
     model.eval()
+
+
+def _digest(model: PreTrainedModel, steps: int, peak: float) -> str:
+    """What a training starts from: its length, its rate and every weight."""
+    digest = hashlib.blake2b(repr((steps, peak)).encode(), digest_size=8)
+    for name, tensor in model.state_dict().items():
+        digest.update(name.encode() + tensor.numpy().tobytes())
+    return digest.hexdigest()
 
 
 def padded(rows: list[tuple[list[int], list[int]]], pad: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
@@ -203,11 +214,12 @@ def main() -> None:
     """Build what `--only` names (default: everything), in the order in which it depends on itself."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=["s", "m", "prm_m"], default=["s", "m", "prm_m"])
-    parser.add_argument("--out", type=Path, default=HOME / "weights", help="folder of the finished models")
+    parser.add_argument("--out", type=Path, help="folder of the finished models; default: where they are shipped")
     parser.add_argument("--scratch", type=Path, default=Path("results/tiny"), help="folder of the checkpoints")
     parser.add_argument("--smoke", action="store_true", help="a hundredth of the training")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     args = parser.parse_args()
+    args.out = args.out or (args.scratch / "smoke" if args.smoke else HOME / "weights")
     torch.set_num_threads(args.threads)
     share = 100 if args.smoke else 1
     fresh = {"s", "m"} & set(args.only)

@@ -126,3 +126,20 @@ def test_the_last_piece_is_scored_and_may_be_replaced() -> None:
     solution = solved(RSD(weighting=Binary(delta=0.5)), trajectory(models)).solution()
     assert solution.response == "Better.\n\nRight."
     assert prm.shown == [("Wrong.",), ("Better.\n\n", "Right.")]
+
+
+def test_a_blank_start_and_what_follows_it_are_charged_as_one_call() -> None:
+    draft = ScriptedPolicy(["\n\n", "First.$"])
+    (proposal,) = solved(STEPWISE, trajectory(Models(draft=draft))).solution().proposals
+    usage = proposal.usage["draft"]
+    assert (usage.prompt, usage.generated, usage.passes) == (10, 9, 9)
+
+
+def test_a_step_whose_scoring_failed_is_in_the_record() -> None:
+    prm = ScriptedPRM(lambda step: 1 / 0 if step == "b\n\n" else 1.0)
+    started = trajectory(Models(draft=ScriptedPolicy(["a\n\n", "b\n\n"]), target=ScriptedPolicy([]), prm=prm))
+    with pytest.raises(ZeroDivisionError):
+        solved(RSD(weighting=Binary(delta=0.5)), started)
+    solution = started.solution(failed=True)
+    assert (solution.end_reason, solution.response) == ("error", "a\n\n")
+    assert [(p.text, p.kept, p.accepted) for p in solution.proposals] == [("a\n\n", True, True), ("b\n\n", False, None)]

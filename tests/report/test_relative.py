@@ -6,10 +6,9 @@ import pytest
 
 from rsd.cost import Shape, flops_by_role
 from rsd.invocation import invoke
-from rsd.manifest import read_manifest
 from rsd.plan import make_plan
 from rsd.report.relative import relative_to_target
-from rsd.store import read_records
+from rsd.store import read_manifest, read_records
 from tests.conftest import compose_config
 
 

@@ -14,7 +14,7 @@ from rsd.records import EndReason, Proposal, Record, Role, Usage
 from rsd.report.statistics import bootstrap, wilson
 from rsd.report.summary import Summary, summarise
 from rsd.report.terminal import flops_cell, flops_unit, render
-from rsd.store import Grade
+from rsd.store import GradeRecord
 
 SHAPES: dict[Role, Shape] = {
     "draft": Shape(parameters=10**6, matmul_parameters=10**6, layers=1, heads=1, head_dim=1),
@@ -49,9 +49,9 @@ def record(question: str, *proposals: Proposal, sample: int = 0, end_reason: End
     )  # fmt: skip
 
 
-def graded(records: list[Record], right: set[str]) -> dict[tuple[str, int], Grade]:
+def graded(records: list[Record], right: set[str]) -> dict[tuple[str, int], GradeRecord]:
     return {
-        r.key: Grade(
+        r.key: GradeRecord(
             question_id=r.question_id, sample=r.sample, correct=r.question_id in right, extracted="", reason=None
         )
         for r in records
@@ -131,7 +131,7 @@ def test_discarded_target_tokens() -> None:
 def test_several_samples_per_question() -> None:
     records = [record("a", targeted(5), sample=sample) for sample in range(4)] + [record("b", targeted(5))]
     grades = {
-        r.key: Grade(question_id=r.question_id, sample=r.sample, correct=r.sample == 1, extracted="", reason=None)
+        r.key: GradeRecord(question_id=r.question_id, sample=r.sample, correct=r.sample == 1, extracted="", reason=None)
         for r in records
     }
     summary = summarise(records, grades, SHAPES)
