@@ -30,7 +30,7 @@ def folder_of(results: Path, *overrides: str) -> Path:
 
 def start(results: Path, *overrides: str, start_new_session: bool = False) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command(f"results_dir={results}", *overrides),
+        command(*overrides, f"results_dir={results}"),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

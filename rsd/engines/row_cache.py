@@ -7,6 +7,8 @@ The unmodified backbone of a transformers model runs over any subset of the rows
     backbone(input_ids=ids, position_ids=cache.positions, attention_mask=with_mask, past_key_values=cache)
 """
 
+import math
+import mmap
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,9 +33,8 @@ class RowCache(Cache):
         head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         self._size = (context // BLOCK + 1) * BLOCK
         shape = (rows, self._size, heads, head_dim)
-        # zeros, not empty: a masked NaN would still poison the attention's weighted sum
-        self.keys = [torch.zeros(shape, dtype=dtype) for _ in range(config.num_hidden_layers)]
-        self.values = [torch.zeros(shape, dtype=dtype) for _ in range(config.num_hidden_layers)]
+        self.keys = [_zeros(shape, dtype) for _ in range(config.num_hidden_layers)]
+        self.values = [_zeros(shape, dtype) for _ in range(config.num_hidden_layers)]
         self.dtype = dtype
         self.positions = torch.empty(0)
 
@@ -71,3 +72,12 @@ class RowCache(Cache):
         """Copy the first `length` positions of row `source` to row `target`."""
         for buffer in (*self.keys, *self.values):
             buffer[target, :length] = buffer[source, :length]
+
+
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """Zeros (a masked NaN would still poison attention's weighted sum) that take memory only where they
+    have been written to: most rows stay much shorter than the context."""
+    memory = mmap.mmap(-1, math.prod(shape) * dtype.itemsize)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):  # a huge page would hold several rows, and all of them from the first write
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return torch.frombuffer(memory, dtype=dtype).view(shape)
