@@ -56,8 +56,7 @@ def test_a_single_model_does_not_depend_on_what_it_never_reads() -> None:
 
 
 def test_the_same_weights_elsewhere_are_the_same_model_and_other_weights_are_not(tmp_path: Path) -> None:
-    own = compose_config().model.policy("draft")
-    assert own is not None
+    own = compose_config().model.policies["draft"]
     copy = Path(shutil.copytree(own.path, tmp_path / Path(own.path).name))
     assert fingerprint(copy) == fingerprint(Path(own.path))
     assert run_id(f"model.draft.path={copy}") == run_id()

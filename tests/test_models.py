@@ -28,8 +28,7 @@ def test_only_the_models_that_the_method_needs_are_loaded(overrides: list[str], 
 
 
 def test_two_tokenizers_are_refused(tmp_path: Path) -> None:
-    target = compose_config().model.policy("target")
-    assert target is not None
+    target = compose_config().model.policies["target"]
     other = shutil.copytree(target.path, tmp_path / "other")
     tokenizer = build_tokenizer(seed=0)
     tokenizer.add_tokens(["<new>"])

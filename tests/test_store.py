@@ -311,9 +311,10 @@ def test_a_write_refused_half_way_undoes_the_line(
         written.append(write(descriptor, data[:1]))
         return 1
 
-    with JsonLines(path) as lines, pytest.raises(StoreError) as caught, monkeypatch.context() as patched:
+    with JsonLines(path) as lines, monkeypatch.context() as patched:
         patched.setattr(os, "write", refuse)
-        lines.append(b"{}")
+        with pytest.raises(StoreError) as caught:
+            lines.append(b"{}")
     assert str(caught.value) == f"cannot write {path}: {fault}; {mend} and {GO_ON}"
     assert path.read_bytes() == b""
 

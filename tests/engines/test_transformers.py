@@ -24,8 +24,7 @@ T = TypeVar("T")
 
 def source(model: str, **changes: Any) -> ModelSource:
     config = compose_config().model
-    policy = config.policy("draft" if model == "s" else "target")
-    assert policy is not None
+    policy = config.policies["draft" if model == "s" else "target"]
     path = policy.path if model != "prm" else compose_config().prm.path
     values = {"key": "model.draft.path", "path": path, "revision": None, "dtype": "float32", "context": 512}
     return ModelSource(**{**values, "prompt": config.reference_prompt, **changes})
