@@ -32,11 +32,11 @@ $(STAMP): pyproject.toml
 
 DEMO := results/demo
 demo: install
-	@rm -rf $(DEMO)
 	@$(BIN)/python -m rsd.run results_dir=$(DEMO) method=single method.role=draft
 	@$(BIN)/python -m rsd.run results_dir=$(DEMO) method=single method.role=target
 	@$(BIN)/python -m rsd.run results_dir=$(DEMO)
-	@$(BIN)/python -m rsd.compare $(DEMO)/runs/tiny_chain/* --baseline $(DEMO)/runs/tiny_chain/target-alone-*
+	@cd $(DEMO)/runs/tiny_chain && ../../../../$(BIN)/python -m rsd.compare $$(ls -td */ | head -3 | tac) \
+	  --baseline $$(ls -td target-alone-*/ | head -1)
 
 test: install
 	@$(BIN)/python -m pytest

@@ -9,13 +9,13 @@ are checked against that class's own signature by `build`.
 """
 
 import inspect
+import pkgutil
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, get_type_hints
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
-from hydra.utils import get_object
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError, create_model, model_validator
 
 from rsd.errors import ConfigError
@@ -169,8 +169,8 @@ def build(node: Mapping[str, Any], key: str, **extra: Any) -> Any:
 def locate(path: Any, key: str) -> Any:
     """Import the object with the dotted name `path`. Raises ConfigError that names `key`."""
     try:
-        return get_object(path)
-    except Exception as error:  # Hydra raises ValueError, ImportError or what the import itself raised
+        return pkgutil.resolve_name(path)
+    except Exception as error:  # ImportError, AttributeError, or whatever the import itself raised
         raise ConfigError(f"{key}: there is no class '{path}' ({' '.join(str(error).split())[:200]}).") from error
 
 

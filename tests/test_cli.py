@@ -50,7 +50,7 @@ def fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
         (["sampling.temperature=inf"], "sampling.temperature=inf is wrong"),
         (["weighting=logistic", "weighting.alpha=-3"], "weighting.alpha=-3 is wrong"),
         (["benchmark.name=../../x"], "benchmark.name='../../x' is wrong"),
-        (["ids=[]"], "ids=() is wrong"),
+        (["ids=[]"], "ids=[] is wrong"),
         (["delta=7"], "delta=7 is outside the reward's range [0, 1]"),
         (["delta=-0.1"], "delta=-0.1 is outside the reward's range [0, 1]"),
         (["delta=nan"], "weighting.delta=nan is wrong"),

@@ -9,6 +9,7 @@ solution writes one step per operation and closes with the boxed answer::
     problem.steps      # ("Mia has 47+25=72 shells.\n\n", ..., "The answer is \\boxed{54}.")
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
@@ -16,6 +17,7 @@ from random import Random
 LEVELS = (1, 2, 3, 4, 5)
 LARGEST = 5000  # no intermediate value exceeds it
 
+_STATED = re.compile(r"\d+|[-+*/=]")
 _NAMES = {
     "Mia": "She", "Ava": "She", "Zoe": "She", "Ida": "She", "Eva": "She",
     "Tom": "He", "Ben": "He", "Max": "He", "Leo": "He", "Sam": "He",
@@ -39,15 +41,16 @@ class ChainProblem:
     level: int
 
     def correct(self, steps: Sequence[str]) -> list[bool]:
-        """Label each step: right iff it and every step before it are the reference's, to the letter.
+        """Label each step: right iff it and every step before it state the reference's mathematics.
 
-        The solution of a chain problem has one form only, so equality is the exact label; a wrong
-        value makes every later step wrong, as it does in a real chain of reasoning.
+        That is the same numbers and signs in the same order; a chain problem allows no others. A wrong
+        value makes every later step wrong, as it does in a real chain of reasoning. Calling the shells
+        beads is bad style, not a wrong step.
         """
         right = True
         labels = []
         for i, step in enumerate(steps):
-            right = right and i < len(self.steps) and step == self.steps[i]
+            right = right and i < len(self.steps) and _STATED.findall(step) == _STATED.findall(self.steps[i])
             labels.append(right)
         return labels
 

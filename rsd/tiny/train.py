@@ -42,8 +42,8 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 POLICY_STEPS = {"s": 5000, "m": 2200}
 POLICY_PEAK = {"s": 4e-3, "m": 2e-3}  # peak learning rate
-PRM_STEPS = 1000
-ROLLOUTS = 10_000  # sampled solutions of each policy that the reward model learns from
+PRM_STEPS = 800
+ROLLOUTS = 6_000  # sampled solutions of each policy that the reward model learns from
 
 Losses = Callable[[int], Iterator[torch.Tensor]]  # optimiser step -> loss of each micro-batch
 

@@ -59,6 +59,9 @@ def test_labels_are_exact_and_an_error_stays() -> None:
     assert problem.correct(steps) == [True] * 4
     assert problem.correct([steps[0], steps[1].replace("=", "=1"), *steps[2:]]) == [True, False, False, False]
     assert problem.correct([*steps, "More."]) == [True] * 4 + [False]
+    thing = problem.question.split()[3].rstrip(".")
+    assert problem.correct([step.replace(thing, "things") for step in steps]) == [True] * 4
+    assert not any(problem.correct([step.replace("=", " is ") for step in steps][:1]))
 
 
 def test_the_shipped_benchmark_is_what_its_script_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
