@@ -21,7 +21,7 @@ LARGEST_GROUP = 64  # rows in one forward; beyond it attention over a small cach
 # The last bits of a row's result depend on the shapes it is computed in where a matrix product has few rows,
 # where a narrow head is left with a remainder of rows, and where attention, which takes queries in blocks, is
 # left with a block of one. These are filled up, so that a record does not depend on what else is in flight.
-SMALLEST_GROUP = 16  # rows in one forward
+SMALLEST_PRODUCT = 16  # rows of a matrix product: sequences times new tokens of each
 QUERY_BLOCK = 32
 LENGTH_SPREAD = 1.5  # longest over shortest count of new tokens in one forward
 
@@ -122,7 +122,7 @@ class Batcher:
         width += width > 1 and width % QUERY_BLOCK == 1
         rows = [_row(r).index for r in group]
         ids = [new + [0] * (width - len(new)) for new in fresh]
-        copies = max(0, SMALLEST_GROUP - len(group))
+        copies = max(0, -(-SMALLEST_PRODUCT // width) - len(group))
         with torch.inference_mode():
             mask = self.cache.prepare(rows + rows[:1] * copies, starts + starts[:1] * copies, width)
             hidden = self.backbone(
@@ -132,7 +132,7 @@ class Batcher:
                 past_key_values=self.cache,
                 use_cache=True,
             ).last_hidden_state
-            read = [*range(len(group)), *[0] * (-len(group) % SMALLEST_GROUP)]
+            read = [*range(len(group)), *[0] * (-len(group) % SMALLEST_PRODUCT)]
             outputs = self.head(hidden[read, [len(fresh[i]) - 1 for i in read]])[: len(group)].float()
         count = sum(map(len, fresh))
         self.tokens += count
