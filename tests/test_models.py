@@ -44,7 +44,7 @@ def test_shapes_count_parameters_and_leave_out_what_is_only_looked_up() -> None:
     vocabulary = len(draft.tokenizer)
     shapes = plan.engine.shapes()
     for role, layers, width in (("draft", 2, 64), ("target", 4, 128), ("prm", 4, 128)):
-        shape = shapes[role]  # type: ignore[index]
+        shape = shapes[role]
         matrices = layers * (4 * width**2 + 3 * width * 3 * width)
         output = vocabulary * width if role != "prm" else width
         assert shape.matmul_parameters == matrices + output  # the policies' output matrix is their embedding

@@ -164,10 +164,10 @@ def test_a_failed_question_counts_is_listed_and_is_tried_three_times_more(
     attempts = []
 
     async def failing(self: RSD, trajectory: object) -> None:
-        if trajectory.problem.question_id == question.question_id:  # type: ignore[attr-defined]
+        if trajectory.problem.question_id == question.question_id:
             attempts.append(1)
             raise RuntimeError("out of luck")
-        await solve(self, trajectory)  # type: ignore[arg-type]
+        await solve(self, trajectory)
 
     monkeypatch.setattr(RSD, "solve", failing)
     for expected in (1, 2, 3, 4, 4):

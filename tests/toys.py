@@ -56,5 +56,5 @@ def trajectory(models: Models, *, step: StepRule | None = None, **limits: int) -
 
 def solved(method: object, started: Trajectory) -> Trajectory:
     """Run `method` on `started` to its end."""
-    asyncio.run(method.solve(started))  # type: ignore[attr-defined]
+    asyncio.run(method.solve(started))
     return started

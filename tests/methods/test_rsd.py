@@ -46,7 +46,7 @@ def test_step_by_step_is_the_same_greedy_text_as_in_one_go(run: Run) -> None:
 
 def test_records_tell_the_whole_decoding(run: Run) -> None:
     records = run("limit=40", "delta=0.7")
-    tokenizer = AutoTokenizer.from_pretrained(compose_config().model.draft.path)  # type: ignore[union-attr]
+    tokenizer = AutoTokenizer.from_pretrained(compose_config().model.draft.path)
     rejections = 0
     for record in records.values():
         kept = [p for p in record.proposals if p.kept]
