@@ -27,8 +27,9 @@ from rsd.records import PolicyRole, Role
 class TransformersEngine:
     """Serve models in this process.
 
-    `kv_cache_gib`: memory for the key-value cache of each model, in GiB. `max_rows`: most sequences
-    of a model that run at a time; further requests wait. `threads`: of torch, null for its default.
+    `kv_cache_gib`: memory for the key-value cache of each model, in GiB; working copies of up to 256
+    sequences come on top while they run. `max_rows`: most sequences of a model that run at a time;
+    further requests wait. `threads`: of torch, null for its default.
     """
 
     def __init__(
