@@ -22,8 +22,8 @@ LARGEST_GROUP = 64  # rows that read more than one new token in one forward, and
 LARGEST_FORWARD = 1024  # their new tokens: beyond these, what a layer computes no longer fits the core's own cache
 LENGTH_SPREAD = 1.5  # longest over shortest count of new tokens in one forward
 LARGEST_DECODING = 256  # rows that read one new token each
-LONGEST_STAY = 16  # forwards over one copy of their rows, which costs about as much as half a forward
-LEAST_GOING = 0.8  # share of them below which a smaller copy pays: finished rows are run along
+LONGEST_STAY = 16  # forwards over one copy of their rows, after which other models and new requests get their turn
+LEAST_GOING = 0.8  # share of a copy below which a smaller one pays: its finished rows are run along
 # The last bits of a row's result depend on the shapes it is computed in where a matrix product has few rows,
 # where a narrow head is left with a remainder of rows, and where attention, which takes queries in blocks, is
 # left with a block of one. These are filled up, so that a record does not depend on what else is in flight.
