@@ -1,35 +1,50 @@
-"""Write ``rsd/tiny/data/tiny_chain.jsonl``: 500 questions, 100 of each level, in mixed order.
+"""Write the tiny benchmarks, ``rsd/tiny/data/*.jsonl``: 500 questions each, 100 of a level, in mixed order.
 
 python -m rsd.tiny.benchmark
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from rsd.tiny.problems import LEVELS, chain
+from rsd.tiny.problems import LEVELS, WordProblem, chain
+from rsd.tiny.story import story
 
-PATH = Path(__file__).parent / "data" / "tiny_chain.jsonl"
+FOLDER = Path(__file__).parent / "data"
 SEED = 2501
+OF_A_LEVEL = 100
+BENCHMARKS: dict[str, tuple[Callable[[Random, int], WordProblem], tuple[int, ...]]] = {
+    "tiny_chain": (chain, LEVELS),
+    "tiny_story": (story, LEVELS),
+    "tiny_long": (chain, (6, 7, 8, 9, 10)),
+}
 
 
-def main() -> None:
-    """Draw the questions, no two alike, and write them."""
-    rng = Random(SEED)
+def lines(name: str) -> list[str]:
+    """The lines of benchmark `name`, no two questions alike."""
+    kind, levels = BENCHMARKS[name]
+    rng = Random(f"{SEED}/{name}")
     rows: dict[str, dict[str, str | int]] = {}
-    for level in LEVELS:
-        while len(rows) < 100 * level:
-            problem = chain(rng, level)
+    for number, level in enumerate(levels, start=1):
+        while len(rows) < OF_A_LEVEL * number:
+            problem = kind(rng, level)
             rows[problem.question] = {
                 "question": problem.question,
                 "answer": problem.answer,
                 "level": level,
                 "solution": "".join(problem.steps),
             }
-    lines = [json.dumps(row) for row in rows.values()]
-    rng.shuffle(lines)
-    PATH.parent.mkdir(exist_ok=True)
-    PATH.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    shuffled = [json.dumps(row) for row in rows.values()]
+    rng.shuffle(shuffled)
+    return shuffled
+
+
+def main() -> None:
+    """Write all three."""
+    FOLDER.mkdir(exist_ok=True)
+    for name in BENCHMARKS:
+        (FOLDER / f"{name}.jsonl").write_text("\n".join(lines(name)) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Generator of the tiny family's word problems, with the exact label of every step.
+"""Word problems of the tiny family, and the exact label of every step of a solution to one.
 
-A *chain* problem applies one to five operations (its level) to a starting number. The reference
-solution writes one step per operation and closes with the boxed answer::
+A problem has one right solution: one step per operation (their number is the level), then the boxed
+answer. `chain` applies operations to one number; `rsd.tiny.story` is about named quantities::
 
     from random import Random
     problem = chain(Random(0), level=2)
@@ -14,15 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-LEVELS = (1, 2, 3, 4, 5)
-LARGEST = 5000  # no intermediate value exceeds it
-
-_STATED = re.compile(r"\d+|[-+*/=]")
-_NAMES = {
+LEVELS = (1, 2, 3, 4, 5)  # what training sees
+LARGEST = 999  # no value exceeds it
+NAMES = {
     "Mia": "She", "Ava": "She", "Zoe": "She", "Ida": "She", "Eva": "She",
     "Tom": "He", "Ben": "He", "Max": "He", "Leo": "He", "Sam": "He",
 }  # fmt: skip
-_OBJECTS = ("shells", "coins", "cards", "stamps", "books", "pens", "beads", "nuts", "stones", "keys")
+THINGS = ("shells", "coins", "cards", "stamps", "books", "pens", "beads", "nuts", "stones", "keys")
+
+_STATED = re.compile(r"\d+|[-+*/=]")
 _PHRASES = {
     "+": ("finds {n} more", "buys {n} more", "gets {n} more"),
     "-": ("loses {n}", "sells {n}", "gives away {n}"),
@@ -32,8 +32,8 @@ _PHRASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class ChainProblem:
-    """A question, its reference solution step by step, its answer and its level (1-5)."""
+class WordProblem:
+    """A question, its one right solution step by step, its answer and its level (number of operations)."""
 
     question: str
     steps: tuple[str, ...]
@@ -43,7 +43,7 @@ class ChainProblem:
     def correct(self, steps: Sequence[str]) -> list[bool]:
         """Label each step: right iff it and every step before it state the reference's mathematics.
 
-        That is the same numbers and signs in the same order; a chain problem allows no others. A wrong
+        That is the same numbers and signs in the same order; these problems allow no others. A wrong
         value makes every later step wrong, as it does in a real chain of reasoning. Calling the shells
         beads is bad style, not a wrong step.
         """
@@ -54,21 +54,21 @@ class ChainProblem:
             labels.append(right)
         return labels
 
+    def solved_by(self, steps: Sequence[str]) -> bool:
+        """Whether `steps` are a whole right solution."""
+        return len(steps) == len(self.steps) and self.correct(steps)[-1]
 
-def _operation(rng: Random, value: int) -> tuple[str, int, int]:
-    """Draw an operation possible at `value`: (sign, operand, result)."""
+
+def operation(rng: Random, value: int) -> tuple[str, int, int]:
+    """Draw an operation possible at `value` (1 to `LARGEST`): (sign, operand, result)."""
+    signs = ["+"] * (value < LARGEST) + ["-"] * (value >= 3) + ["*"] * (2 <= value <= LARGEST // 2)
     divisors = [n for n in range(2, 10) if value % n == 0]
-    signs = ["+", "-"] if value >= 3 else ["+"]
-    if value * 2 <= LARGEST and value >= 2:
-        signs.append("*")
-    if divisors:
-        signs.append("/")
-    sign = rng.choice(signs)
+    sign = rng.choice(signs + ["/"] * bool(divisors))
     if sign == "+":
-        n = rng.randint(2, min(999, LARGEST - value)) if value < LARGEST - 2 else 1
+        n = rng.randint(1, LARGEST - value)
         return sign, n, value + n
     if sign == "-":
-        n = rng.randint(2, min(999, value - 1))
+        n = rng.randint(2, value - 1)
         return sign, n, value - n
     if sign == "*":
         n = rng.randint(2, min(9, LARGEST // value))
@@ -77,18 +77,22 @@ def _operation(rng: Random, value: int) -> tuple[str, int, int]:
     return sign, n, value // n
 
 
-def chain(rng: Random, level: int) -> ChainProblem:
-    """Generate one chain problem of `level` operations (1-5) from `rng`."""
-    name = rng.choice(list(_NAMES))
-    thing = rng.choice(_OBJECTS)
+def boxed(value: int) -> str:
+    """The last step of every solution."""
+    return f"The answer is \\boxed{{{value}}}."
+
+
+def chain(rng: Random, level: int) -> WordProblem:
+    """Generate a problem that applies `level` >= 1 operations to one number."""
+    name = rng.choice(list(NAMES))
+    thing = rng.choice(THINGS)
     value = rng.randint(2, 99)
     sentences = [f"{name} has {value} {thing}."]
     steps = []
     for _ in range(level):
-        sign, n, result = _operation(rng, value)
-        sentences.append(f"{_NAMES[name]} {rng.choice(_PHRASES[sign]).format(n=n)}.")
+        sign, n, result = operation(rng, value)
+        sentences.append(f"{NAMES[name]} {rng.choice(_PHRASES[sign]).format(n=n)}.")
         steps.append(f"{name} has {value}{sign}{n}={result} {thing}.\n\n")
         value = result
     sentences.append(f"How many {thing} does {name} have now?")
-    steps.append(f"The answer is \\boxed{{{value}}}.")
-    return ChainProblem(" ".join(sentences), tuple(steps), str(value), level)
+    return WordProblem(" ".join(sentences), (*steps, boxed(value)), str(value), level)

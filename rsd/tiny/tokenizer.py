@@ -13,8 +13,9 @@ from tokenizers import pre_tokenizers
 from transformers import PreTrainedTokenizerBase, Qwen2Tokenizer
 
 from rsd.tiny.problems import LEVELS, chain
+from rsd.tiny.story import story
 
-VOCAB_SIZE = 448
+VOCAB_SIZE = 640  # more than the text has merges for
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
     "<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
@@ -27,9 +28,10 @@ def build_tokenizer(seed: int) -> PreTrainedTokenizerBase:
     """Learn the merges from 4,000 generated problems; deterministic in `seed`."""
     rng = Random(seed)
     texts = ["user\n", "assistant\n"] * 4000
-    for _ in range(4000):
-        problem = chain(rng, rng.choice(LEVELS))
-        texts += [problem.question, "".join(problem.steps)]
+    for _ in range(2000):
+        for kind in (chain, story):
+            problem = kind(rng, rng.choice(LEVELS))
+            texts += [problem.question, "".join(problem.steps)]
     untrained = Qwen2Tokenizer(
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
