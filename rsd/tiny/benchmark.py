@@ -17,7 +17,7 @@ OF_A_LEVEL = 100
 BENCHMARKS: dict[str, tuple[Callable[[Random, int], WordProblem], tuple[int, ...]]] = {
     "tiny_chain": (chain, LEVELS),
     "tiny_story": (story, LEVELS),
-    "tiny_long": (chain, (6, 7, 8, 9, 10)),
+    "tiny_long": (story, (6, 7, 8, 9, 10)),
 }
 
 

@@ -26,7 +26,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "l": {"hidden_size": 192, "intermediate_size": 576, "num_hidden_layers": 6, "num_attention_heads": 6},
 }
 # Cycles of training, each with its optimiser steps and highest learning rate; a later one starts the optimiser anew.
-CYCLES = {"s": [(2500, 5e-3)], "m": [(1500, 5e-3)], "l": [(1200, 5e-3), (600, 3e-3)]}
+CYCLES = {"s": [(2500, 5e-3)], "m": [(2000, 5e-3)], "l": [(2400, 5e-3)]}
 
 
 def held_out() -> set[str]:

@@ -17,8 +17,8 @@ from random import Random
 LEVELS = (1, 2, 3, 4, 5)  # what training sees
 LARGEST = 999  # no value exceeds it
 NAMES = {
-    "Mia": "She", "Ava": "She", "Zoe": "She", "Ida": "She", "Eva": "She",
-    "Tom": "He", "Ben": "He", "Max": "He", "Leo": "He", "Sam": "He",
+    "Mia": "She", "Ava": "She", "Zoe": "She", "Ida": "She", "Eva": "She", "Amy": "She", "Lea": "She", "Joy": "She",
+    "Tom": "He", "Ben": "He", "Max": "He", "Leo": "He", "Sam": "He", "Dan": "He", "Tim": "He", "Rob": "He",
 }  # fmt: skip
 THINGS = ("shells", "coins", "cards", "stamps", "books", "pens", "beads", "nuts", "stones", "keys")
 

@@ -5,8 +5,8 @@
     problem.question   # "Mia has 12 pens. Ben has 3 times as many pens as Mia. Ben has 40 keys. ..."
     problem.steps      # ("Ben has 12*3=36 pens.\n\n", "Together they have 12+36=48 pens.\n\n", ...)
 
-Each person's quantity follows from an earlier person's. A distractor tells of another thing that someone has, or
-of another person; the solution states what leads to the answer and nothing else.
+Each person's quantity follows from an earlier person's. A distractor tells of another thing that one of them has, or
+of somebody else; the solution states what leads to the answer and nothing else.
 """
 
 from random import Random
@@ -22,7 +22,7 @@ _RELATIONS = {
 
 
 def story(rng: Random, level: int) -> WordProblem:
-    """Generate a problem that takes `level` (1 to 5) operations on the quantities of up to eight people."""
+    """Generate a problem that takes `level` (1 to 10) operations on the quantities of several people."""
     names = rng.sample(list(NAMES), len(NAMES))
     thing, other_thing = rng.sample(THINGS, 2)
     asked = rng.choice(("one", "cost", "together", "difference"))
@@ -42,13 +42,9 @@ def story(rng: Random, level: int) -> WordProblem:
         people.append((name, result))
     for kind in rng.sample(("thing", "person"), rng.randint(1, 2)):
         place = rng.randint(1, len(sentences))
-        known, has = rng.choice([p for p in people if any(p[0] in sentence for sentence in sentences[:place])])
-        if kind == "thing":
-            distractor = f"{known} has {rng.randint(2, 99)} {other_thing}."
-        else:
-            sign, n, _ = operation(rng, has)
-            distractor = _RELATIONS[sign].format(name=names.pop(), n=n, thing=thing, other=known)
-        sentences.insert(place, distractor)
+        known = [name for name, _ in people if any(name in sentence for sentence in sentences[:place])]
+        owner, owned = (rng.choice(known), other_thing) if kind == "thing" else (names.pop(), thing)
+        sentences.insert(place, f"{owner} has {rng.randint(2, 99)} {owned}.")
     name, value = people[-1]
     if asked == "one":
         sentences.append(f"How many {thing} does {name} have?")

@@ -65,7 +65,7 @@ def test_a_chain_is_solved_by_its_reference(seed: int, level: int) -> None:
     assert problem.answer == str(value)
 
 
-@given(seed=st.integers(0, 2**32), level=st.sampled_from(LEVELS))
+@given(seed=st.integers(0, 2**32), level=st.integers(1, 10))
 def test_a_story_is_solved_by_its_reference(seed: int, level: int) -> None:
     problem = story(Random(seed), level)
     values = results(problem.steps)
@@ -73,9 +73,20 @@ def test_a_story_is_solved_by_its_reference(seed: int, level: int) -> None:
     assert int(problem.answer) == values[-1] == answer(problem.question)
     assert all(1 <= value <= LARGEST for value in values)
     assert problem.steps[-1] == f"The answer is \\boxed{{{problem.answer}}}."
-    told = len(FACT.findall(problem.question)) + len(RELATION.findall(problem.question))
-    used = {name for step in problem.steps for name in re.findall(r"^(\w+) has", step)}
-    assert told > len(used), "a distractor stands in every story"
+    assert 1 <= sum(can_be_left_out(sentence, problem.question) for sentence in told(problem.question)) <= 2
+
+
+def told(question: str) -> list[str]:
+    """The sentences of a story that state a quantity."""
+    return [match[0] for kind in (FACT, RELATION) for match in kind.finditer(question)]
+
+
+def can_be_left_out(sentence: str, question: str) -> bool:
+    """Whether a story without `sentence` has the same answer."""
+    try:
+        return answer(question.replace(sentence, "")) == answer(question)
+    except KeyError:
+        return False
 
 
 def test_labels_are_exact_and_an_error_stays() -> None:
