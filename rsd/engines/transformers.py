@@ -4,7 +4,8 @@
     draft = engine.load_policy("draft", source)
     completion = await draft.generate(context, sampling)
 
-All models share one device, so one loop runs them in turn: always the one with the most rows ready.
+All models share one device, so one loop runs them in turn: one until no question waits for it, then the one with the
+most rows ready. Questions gather before each model that way, and its forward passes are few and large.
 """
 
 import asyncio
@@ -22,6 +23,10 @@ from rsd.engines.batcher import Advance, Batcher, Request
 from rsd.engines.loading import load_model, load_tokenizer, shape_of
 from rsd.engines.row_cache import RowCache
 from rsd.records import PolicyRole, Role
+
+# Of the event loop between forward passes: in these, a question whose call is done asks for its next one, and one
+# that waited for a free slot takes the place of one that has ended.
+TURNS = 5
 
 
 class TransformersEngine:
@@ -94,14 +99,17 @@ class TransformersEngine:
         return submit
 
     async def _run(self) -> None:
+        serving = next(iter(self._batchers.values()))
         while True:
-            busiest = max(self._batchers.values(), key=lambda batcher: batcher.ready)
-            if not busiest.ready:
+            if not serving.ready:
+                serving = max(self._batchers.values(), key=lambda batcher: batcher.ready)
+            if not serving.ready:
                 self._work_arrived.clear()
                 await self._work_arrived.wait()
                 continue
             try:
-                busiest.tick()
+                serving.tick()
             except Exception as error:  # out of memory, say: it belongs to every question in that forward
-                busiest.fail(error)
-            await asyncio.sleep(0)  # questions whose call is done ask for their next one here
+                serving.fail(error)
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
