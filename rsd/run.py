@@ -98,4 +98,9 @@ def _sentence(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    if _stopped:  # Python would replace the status by death from SIGINT where the interrupt met an extension's code
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
