@@ -67,9 +67,7 @@ def main() -> int:
         error = raised
     error = _failures[0] if _failures else error
     if error is not None and _stopped and not isinstance(error, StoppedError):
-        error = (
-            INTERRUPTED  # whatever it came out as: a library that was being imported makes an error of its own of it
-        )
+        error = INTERRUPTED  # a library that was being imported made an error of its own of it
     if error is None:
         return 0
     if full:
@@ -97,10 +95,15 @@ def _sentence(error: BaseException) -> str:
     return " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the environment")))
 
 
-if __name__ == "__main__":
+def command() -> None:
+    """Run Hydra and leave with the exit status."""
     status = main()
     if _stopped:  # Python would replace the status by death from SIGINT where the interrupt met an extension's code
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
+
+
+if __name__ == "__main__":
+    command()
