@@ -26,6 +26,8 @@ from rsd.errors import RSDError, StoppedError, described
 PACKAGE = Path(__file__).parent
 
 OmegaConf.register_new_resolver("package", lambda path: str(PACKAGE / path))
+INTERRUPTED = StoppedError("Interrupted; what was done is kept, and the same command goes on.")
+_stopped: list[int] = []  # stop signals that came outside of the runner, which handles its own
 _failures: list[Exception] = []  # told by main: Hydra would add lines of its own to a raised one
 
 
@@ -54,21 +56,29 @@ def main() -> int:
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # let every error come here instead of to Hydra's own printer
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as after Ctrl-C
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
     error: BaseException | None = None
     try:
         run()
     except KeyboardInterrupt:
-        error = StoppedError("Interrupted; what was done is kept, and the same command goes on.")
+        error = INTERRUPTED
     except Exception as raised:
         error = raised
     error = _failures[0] if _failures else error
+    if error is not None and _stopped and not isinstance(error, StoppedError):
+        error = INTERRUPTED  # a library that was being imported made an error of its own of it
     if error is None:
         return 0
     if full:
         traceback.print_exception(error)
     print(f"Error: {_sentence(error)}", file=sys.stderr)
     return error.status if isinstance(error, RSDError) else 2
+
+
+def _stop(number: int, _: object) -> None:
+    _stopped.append(number)
+    raise KeyboardInterrupt
 
 
 def _sentence(error: BaseException) -> str:
@@ -85,5 +95,15 @@ def _sentence(error: BaseException) -> str:
     return " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the environment")))
 
 
+def command() -> None:
+    """Run Hydra and leave with the exit status."""
+    status = main()
+    if _stopped:  # Python would replace the status by death from SIGINT where the interrupt met an extension's code
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

@@ -24,6 +24,10 @@ from rsd.engines.loading import load_model, load_tokenizer, shape_of
 from rsd.engines.row_cache import RowCache
 from rsd.records import PolicyRole, Role
 
+# Of the event loop between forward passes: in these, a question whose call is done asks for its next one, and one
+# that waited for a free slot takes the place of one that has ended.
+TURNS = 5
+
 
 class TransformersEngine:
     """Serve models in this process.
@@ -107,4 +111,5 @@ class TransformersEngine:
                 serving.tick()
             except Exception as error:  # out of memory, say: it belongs to every question in that forward
                 serving.fail(error)
-            await asyncio.sleep(0)  # questions whose call is done ask for their next one here
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
