@@ -32,12 +32,14 @@ class Section(BaseModel):
 
 
 class PolicyConfig(Section):
-    """One policy: a hub id or a local folder; `context` is the most tokens it can read."""
+    """One policy: a hub id or a local folder; `context` is the most tokens it can read, `parameters` how
+    many it should have (null: unknown)."""
 
     path: str
     revision: str | None = None
     dtype: Literal["float32", "bfloat16", "float16"]
     context: Annotated[int, Ge(1)]
+    parameters: Annotated[int, Ge(1)] | None = None
 
 
 class ModelConfig(Section):

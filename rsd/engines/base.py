@@ -105,11 +105,15 @@ class RewardModel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """The models of a run, by role; only those that the method needs are there."""
+    """The models of a run, by role; only those that the method needs are there.
+
+    `one_tokenizer`: draft and target read each other's tokens as they are.
+    """
 
     draft: PolicyModel | None = None
     target: PolicyModel | None = None
     prm: RewardModel | None = None
+    one_tokenizer: bool = True
 
     @property
     def policies(self) -> list[PolicyRole]:
@@ -153,6 +157,10 @@ class Totals:
 
 class Engine(Protocol):
     """Loads models and serves them until closed."""
+
+    def prepare(self, sources: Mapping[Role, ModelSource]) -> None:
+        """Hear of every model of the run before the first is loaded. Raises ModelError, ConfigError."""
+        ...
 
     def load_policy(self, role: PolicyRole, source: ModelSource) -> PolicyModel:
         """Load the policy of `role`. Raises ModelError."""

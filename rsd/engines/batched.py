@@ -15,6 +15,7 @@ from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from rsd.engines.base import Classification, Completion, Context, ModelSource, Sampling
 from rsd.engines.batcher import Request
+from rsd.engines.prompts import prompt_ids
 from rsd.engines.sampler import sample
 from rsd.errors import ModelError
 from rsd.records import Finish, PolicyRole, Usage
@@ -55,12 +56,7 @@ class BatchedPolicy:
 
     def prompt(self, question: str) -> tuple[int, ...]:
         """Token ids of the prompt: the configured text, or the tokenizer's chat template."""
-        if self._template is None:
-            messages = [{"role": "user", "content": question}]
-            text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        else:
-            text = self._template.replace("{question}", question)
-        return tuple(self.tokenizer(text, add_special_tokens=False).input_ids)
+        return prompt_ids(self.tokenizer, self._template, question)
 
     async def generate(self, context: Context, sampling: Sampling) -> Completion:
         """Continue `context` until the delimiter, EOS or `sampling.max_tokens`."""

@@ -6,12 +6,23 @@ model = load_model(AutoModelForCausalLM, source)
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from rsd.cost import Shape
 from rsd.engines.base import ModelSource
 from rsd.errors import ModelError
+
+
+def load_config(source: ModelSource) -> Any:
+    """Read the configuration that lies beside the weights. Raises ModelError."""
+    try:
+        config = AutoConfig.from_pretrained(source.path, revision=source.revision)
+    except Exception as error:  # of many kinds: each library below raises its own
+        raise _unreadable(source, "the configuration", error) from error
+    if not config.architectures:
+        raise ModelError(f"{source.key}: {source.path} names no architecture in its config.json.")
+    return config
 
 
 def load_model(auto_class: Any, source: ModelSource) -> Any:
