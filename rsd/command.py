@@ -1,9 +1,9 @@
 """What the commands that take the configuration share: Hydra around them, one sentence for every error.
 
-    @hydra.main(**CONFIGURATION)
-    def run(cfg): return attempt(cfg, invoke)
+@hydra.main(**CONFIGURATION)
+def run(cfg): return attempt(cfg, invoke)
 
-    def main(): return status(run)
+def main(): return status(run)
 """
 
 import logging

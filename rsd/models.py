@@ -3,10 +3,15 @@
 models = load_models(plan)
 """
 
+from typing import TYPE_CHECKING
+
 from rsd.engines.base import Models, ModelSource
 from rsd.plan import Plan
 from rsd.records import Role
 from rsd.rewards.base import ProcessReward
+
+if TYPE_CHECKING:  # heavy, and only named here
+    from transformers import PreTrainedTokenizerBase
 
 
 def load_models(plan: Plan) -> Models:
@@ -19,9 +24,13 @@ def load_models(plan: Plan) -> Models:
         draft=draft,
         target=target,
         prm=_load_prm(plan, sources["prm"]) if "prm" in sources else None,
-        # padding widens a model's vocab_size, not its tokenizer's vocabulary
-        one_tokenizer=draft is None or target is None or draft.tokenizer.get_vocab() == target.tokenizer.get_vocab(),
+        one_tokenizer=draft is None or target is None or share_tokens(draft.tokenizer, target.tokenizer),
     )
+
+
+def share_tokens(one: "PreTrainedTokenizerBase", other: "PreTrainedTokenizerBase") -> bool:
+    """Whether two models read each other's tokens: padding widens a model's vocab_size, not the vocabulary."""
+    return one.get_vocab() == other.get_vocab()
 
 
 def _load_prm(plan: Plan, source: ModelSource) -> ProcessReward:

@@ -38,9 +38,7 @@ class LastTokenQwen2ForPrmModel(Qwen2RewardBaseModel):
         config = vllm_config.model_config.hf_config
         config.num_labels = 1
         super().__init__(vllm_config=vllm_config, prefix=prefix)
-        self.score = ReplicatedLinear(
-            config.hidden_size, 1, bias=True, params_dtype=self.head_dtype, return_bias=False
-        )
+        self.score = ReplicatedLinear(config.hidden_size, 1, bias=True, params_dtype=self.head_dtype, return_bias=False)
         self.pooler = _last_token_pooler(vllm_config)
 
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
