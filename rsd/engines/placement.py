@@ -15,7 +15,7 @@ from rsd.records import Role
 
 USABLE = 0.9  # of a device's memory; the rest is the driver's, CUDA graphs' and fragmentation
 WORKING_SPACE = 1.5  # GiB of activations and graphs per model and device
-LEAST_TOKENS = 4  # requests of full length whose key-value cache must fit
+LEAST_REQUESTS = 4  # requests of full length whose key-value cache must fit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Need:
     @property
     def least(self) -> float:
         """GiB on each device with the least key-value cache that makes sense."""
-        return self.fixed + LEAST_TOKENS * self.cache / self.parallel
+        return self.fixed + LEAST_REQUESTS * self.cache / self.parallel
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,8 @@ def place(needs: Mapping[Role, Need], memory: Sequence[float]) -> dict[Role, Sha
         for i in chosen:
             free[i] -= need.least
         devices[role] = chosen
-        if (tightest := min(chosen, key=lambda i: free[i])) is not None and free[tightest] < 0:
+        tightest = min(chosen, key=lambda i: free[i])
+        if free[tightest] < 0:
             raise ConfigError(_does_not_fit(role, tightest, needs, devices, memory))
     shares = {}
     for role, chosen in devices.items():

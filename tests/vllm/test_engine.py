@@ -1,6 +1,7 @@
 """The vLLM engine on the tiny family, and on tiny checkpoints laid out as the real reward models are."""
 
 import asyncio
+import itertools
 import os
 import signal
 import subprocess
@@ -172,7 +173,7 @@ def test_a_reward_model_reads_each_step_once(
         return [(await prm.score("A question of its own?", steps[:n])).usage for n in range(1, 7)]
 
     found = loop.run_until_complete(usages())
-    for before, usage in zip(found, found[1:], strict=False):
+    for before, usage in itertools.pairwise(found):
         assert usage.cached is not None
         assert usage.cached >= before.prompt - BLOCK
 
