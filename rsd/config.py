@@ -117,6 +117,7 @@ class RunConfig(Section):
     results_dir: str
     progress: Literal["auto", "on", "off"] | bool
     retry_failed: bool
+    check: bool
     tag: FolderName | None
 
     @property

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # heavy, and only named here
 
 def load_models(plan: Plan) -> Models:
     """Load every role of the plan's method into its engine. Raises ModelError, ConfigError where they do not fit."""
-    sources = {role: _source(plan, role) for role in plan.method.roles}
+    sources = {role: source_of(plan, role) for role in plan.method.roles}
     plan.engine.prepare(sources)
     draft = plan.engine.load_policy("draft", sources["draft"]) if "draft" in sources else None
     target = plan.engine.load_policy("target", sources["target"]) if "target" in sources else None
@@ -38,7 +38,8 @@ def _load_prm(plan: Plan, source: ModelSource) -> ProcessReward:
     return ProcessReward(plan.adapter, plan.engine.load_classifier(source), max_length=source.context)
 
 
-def _source(plan: Plan, role: Role) -> ModelSource:
+def source_of(plan: Plan, role: Role) -> ModelSource:
+    """Where the plan's model of `role` comes from, and how it is loaded."""
     if role == "prm":
         prm = plan.config.prm
         return ModelSource(

@@ -8,19 +8,27 @@ The same command again goes on where it stopped, and does nothing where nothing 
 """
 
 import sys
+from typing import TYPE_CHECKING
 
 import hydra
 from omegaconf import DictConfig
 
 from rsd.command import CONFIGURATION, attempt, status
 
+if TYPE_CHECKING:  # needs pydantic, which --help and completion do without
+    from rsd.config import RunConfig
+
 
 @hydra.main(**CONFIGURATION)
 def run(cfg: DictConfig) -> float | None:
     """Validate the composed configuration, run it, and return the accuracy."""
+    return attempt(cfg, _invoke)
+
+
+def _invoke(config: "RunConfig") -> float | None:
     from rsd.invocation import invoke  # not needed for --help and completion, which should answer at once
 
-    return attempt(cfg, invoke)
+    return invoke(config)
 
 
 def main() -> int:
