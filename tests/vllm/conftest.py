@@ -13,7 +13,6 @@ from rsd.engines.classifiers import Qwen2ForPrmModel, Qwen2ForProcessRewardModel
 from tests.conftest import ROOT
 
 REAL = Path(os.environ.get("RSD_REAL_MODELS", ROOT / ".models"))  # what fetch.sh brought
-SHARED = Path(os.environ.get("RSD_SHARED", ROOT.parent / "shared"))
 MARK_ID = 151651  # Qwen2.5-Math-PRM's <extra_0>; in Qwen2.5 itself this is <|quad_end|>
 VOCABULARY = 151_936  # of the checkpoints; the tokenizer's real tokens end before 151,665
 
