@@ -3,7 +3,7 @@
 @hydra.main(**CONFIGURATION)
 def run(cfg): return attempt(cfg, invoke)
 
-def main(): return status(run)
+def command(): leave(status(run))
 """
 
 import logging
@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
@@ -30,6 +30,8 @@ PACKAGE = Path(__file__).parent
 CONFIGURATION = {"version_base": "1.3", "config_path": str(PACKAGE.parent / "conf"), "config_name": "config"}
 
 OmegaConf.register_new_resolver("package", lambda path: str(PACKAGE / path))
+INTERRUPTED = StoppedError("Interrupted; what was done is kept, and the same command goes on.")
+_stopped: list[int] = []  # stop signals that came outside of the runner, which handles its own
 _failures: list[Exception] = []  # told by status: Hydra would add lines of its own to a raised one
 
 
@@ -55,21 +57,38 @@ def status(command: Callable[[], Any]) -> int:
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # let every error come here instead of to Hydra's own printer
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop as after Ctrl-C
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
     error: BaseException | None = None
     try:
         command()
     except KeyboardInterrupt:
-        error = StoppedError("Interrupted; what was done is kept, and the same command goes on.")
+        error = INTERRUPTED
     except Exception as raised:
         error = raised
     error = _failures[0] if _failures else error
+    if error is not None and _stopped and not isinstance(error, StoppedError):
+        error = INTERRUPTED  # a library that was being imported made an error of its own of it
     if error is None:
         return 0
     if full:
         traceback.print_exception(error)
     print(f"Error: {_sentence(error)}", file=sys.stderr)
     return error.status if isinstance(error, RSDError) else 2
+
+
+def leave(status: int) -> NoReturn:
+    """Exit with `status`."""
+    if _stopped:  # Python would replace the status by death from SIGINT where the interrupt met an extension's code
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
+def _stop(number: int, _: object) -> None:
+    _stopped.append(number)
+    raise KeyboardInterrupt
 
 
 def _sentence(error: BaseException) -> str:

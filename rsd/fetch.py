@@ -7,15 +7,13 @@ Both share the cache of ``HF_HOME``. Every role is fetched, whether or not a met
 already, and local paths, cost nothing.
 """
 
-import sys
-
 import hydra
 from huggingface_hub import HfApi, snapshot_download
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 from omegaconf import DictConfig
 
 from rsd.benchmarks.hub import HubBenchmark
-from rsd.command import CONFIGURATION, attempt, status
+from rsd.command import CONFIGURATION, attempt, leave, status
 from rsd.config import RunConfig, build
 from rsd.errors import ModelError
 from rsd.identity import resolve
@@ -64,4 +62,4 @@ def run(cfg: DictConfig) -> float | None:
 
 
 if __name__ == "__main__":
-    sys.exit(status(run))
+    leave(status(run))

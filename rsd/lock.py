@@ -85,15 +85,23 @@ class RunLock:
             with self._guard():
                 self._refuse_live_holder()
                 self._write()
+            self._heart = threading.Thread(target=self._beat, name=f"heartbeat of {self.path}", daemon=True)
+            self._heart.start()
         except OSError as error:
             raise write_error(self.path, error) from error
-        self._heart = threading.Thread(target=self._beat, name=f"heartbeat of {self.path}", daemon=True)
-        self._heart.start()
+        except KeyboardInterrupt:  # a context that was not entered is not left either
+            self._released.set()
+            self._remove()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._released.set()
         self._heart.join()
+        self._remove()
+
+    def _remove(self) -> None:
+        """Remove the lock if it is this holder's."""
         try:
             with self._guard():
                 if self.path.exists() and _read(self.path)[0] == self._holder:

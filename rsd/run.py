@@ -7,13 +7,12 @@
 The same command again goes on where it stopped, and does nothing where nothing is missing.
 """
 
-import sys
 from typing import TYPE_CHECKING
 
 import hydra
 from omegaconf import DictConfig
 
-from rsd.command import CONFIGURATION, attempt, status
+from rsd.command import CONFIGURATION, attempt, leave, status
 
 if TYPE_CHECKING:  # needs pydantic, which --help and completion do without
     from rsd.config import RunConfig
@@ -36,5 +35,10 @@ def main() -> int:
     return status(run)
 
 
+def command() -> None:
+    """Run the command and leave with its exit status."""
+    leave(main())
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

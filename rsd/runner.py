@@ -85,7 +85,8 @@ class Runner:
                 task.cancel()
 
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in before:
             loop.add_signal_handler(number, stop, number.name)
         try:
             await asyncio.gather(*tasks)
@@ -96,8 +97,9 @@ class Runner:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number, handler in before.items():
                 loop.remove_signal_handler(number)
+                signal.signal(number, handler)
             outcome.seconds = time.monotonic() - self._began
         return outcome
 

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -207,3 +209,22 @@ def test_the_tiny_family_runs_from_anywhere_and_prints_its_summary(tmp_path: Pat
     assert "5 questions" in shown.stdout
     assert (tmp_path / "results" / "runs" / "tiny_chain").is_dir()
     assert not (tmp_path / "outputs").exists(), "Hydra leaves no folders of its own"
+
+
+def test_an_interrupt_that_a_library_made_an_error_of_its_own_of_is_still_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(*_: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+        except KeyboardInterrupt as error:  # as the import system does while it initialises an extension module
+            raise ImportError("initialization failed") from error
+
+    monkeypatch.setattr(sys, "argv", ["rsd.run", f"results_dir={tmp_path}", "limit=1"])
+    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
+    monkeypatch.setattr("rsd.engines.transformers.load_model", load)
+    monkeypatch.setattr("rsd.run._failures", [])
+    monkeypatch.setattr("rsd.run._stopped", [])
+    assert main() == 130
+    assert capsys.readouterr().err == "Error: Interrupted; what was done is kept, and the same command goes on.\n"

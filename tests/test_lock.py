@@ -141,6 +141,19 @@ def test_the_lock_is_released_when_the_run_fails(path: Path) -> None:
     assert not path.exists()
 
 
+def test_an_interrupt_while_the_lock_is_taken_leaves_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = lock_module.write_json
+
+    def interrupted(*arguments: Any) -> None:
+        write(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lock_module, "write_json", interrupted)
+    with pytest.raises(KeyboardInterrupt), RunLock(path):
+        pass
+    assert not path.exists()
+
+
 def test_a_process_does_not_share_its_lock_with_itself(path: Path) -> None:
     with RunLock(path):
         with pytest.raises(StoreError, match=f"held by process {os.getpid()} on"), RunLock(path):

@@ -8,7 +8,8 @@ rejected step is cropped by being overwritten. ``tick()`` runs one round of forw
 import asyncio
 import time
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +18,17 @@ import torch
 from rsd.engines.base import Totals
 from rsd.engines.row_cache import RowCache
 
-LARGEST_GROUP = 64  # rows in one forward; beyond it attention over a small cache is memory-bound
+LARGEST_GROUP = 64  # rows that read more than one new token in one forward, and
+LARGEST_FORWARD = 1024  # their new tokens: beyond these, what a layer computes no longer fits the core's own cache
+LENGTH_SPREAD = 1.5  # longest over shortest count of new tokens in one forward
+LARGEST_DECODING = 256  # rows that read one new token each
+LONGEST_STAY = 16  # forwards over one copy of their rows, after which other models and new requests get their turn
+LEAST_GOING = 0.8  # share of a copy below which a smaller one pays: its finished rows are run along
 # The last bits of a row's result depend on the shapes it is computed in where a matrix product has few rows,
 # where a narrow head is left with a remainder of rows, and where attention, which takes queries in blocks, is
 # left with a block of one. These are filled up, so that a record does not depend on what else is in flight.
 SMALLEST_PRODUCT = 16  # rows of a matrix product: sequences times new tokens of each
 QUERY_BLOCK = 32
-LENGTH_SPREAD = 1.5  # longest over shortest count of new tokens in one forward
 
 
 @dataclass(slots=True, eq=False)
@@ -37,13 +42,19 @@ class Row:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Request:
-    """One call in progress. `tokens` grows while it runs; `cached` is what its row already held."""
+    """One call in progress. `tokens` grows while it runs; `cached` is how many of them its row already held."""
 
     prompt: tuple[int, ...]
     tokens: list[int]
     future: asyncio.Future[Any]
     row: Row | None = None
     cached: int = 0
+    done: bool = False
+
+    @property
+    def new(self) -> int:
+        """Tokens that its row does not hold yet."""
+        return len(self.tokens) - len(_row(self).tokens)
 
 
 # Given requests and the head's outputs [requests, width] for their last tokens: the token that each goes on with,
@@ -83,13 +94,15 @@ class Batcher:
         self.waiting.append(request)
 
     def tick(self) -> None:
-        """Admit what fits, then run every admitted request's new tokens, similar lengths together."""
+        """Admit what fits, read what is new of it, similar lengths together, and let all go on by some tokens."""
         while self.waiting and self._idle:
             request = self.waiting.popleft()
             if not request.future.cancelled():
                 self._admit(request)
-        for group in self._groups():
-            self._run(group)
+        for group in self._reading():
+            self._run(group, forwards=1)
+        for group in self._decoding():
+            self._run(group, forwards=LONGEST_STAY)
 
     def fail(self, error: Exception) -> None:
         """End every request with `error` and forget what the rows hold."""
@@ -101,30 +114,63 @@ class Batcher:
             _row(request).tokens = []
             self._release(request)
 
-    def _groups(self) -> list[list[Request]]:
-        order = sorted(self.running, key=lambda r: (len(r.tokens) - len(_row(r).tokens), len(r.tokens)))
+    def _reading(self) -> list[list[Request]]:
+        """Requests with more than one new token, similar numbers of them together."""
         groups: list[list[Request]] = []
         shortest = 0
-        for request in order:
-            new = len(request.tokens) - len(_row(request).tokens)
-            if groups and len(groups[-1]) < LARGEST_GROUP and new <= LENGTH_SPREAD * shortest:
+        for request in sorted((r for r in self.running if r.new > 1), key=lambda r: (r.new, len(r.tokens))):
+            most = min(LARGEST_GROUP, LARGEST_FORWARD // request.new)
+            if groups and len(groups[-1]) < most and request.new <= LENGTH_SPREAD * shortest:
                 groups[-1].append(request)
             else:
                 groups.append([request])
-                shortest = new
+                shortest = request.new
         return groups
 
-    def _run(self, group: list[Request]) -> None:
-        began = time.perf_counter()
-        starts = [len(_row(r).tokens) for r in group]
-        fresh = [r.tokens[start:] for r, start in zip(group, starts, strict=True)]
-        width = max(map(len, fresh))
+    def _decoding(self) -> list[list[Request]]:
+        """Requests with one new token, similar lengths together."""
+        order = sorted((r for r in self.running if r.new == 1), key=lambda r: len(r.tokens))
+        return [order[first : first + LARGEST_DECODING] for first in range(0, len(order), LARGEST_DECODING)]
+
+    def _run(self, group: list[Request], *, forwards: int) -> None:
+        """Run `group` over a copy of its rows, `forwards` times or until too many of it are finished."""
+        width = max(request.new for request in group)
         width += width > 1 and width % QUERY_BLOCK == 1
-        rows = [_row(r).index for r in group]
-        ids = [new + [0] * (width - len(new)) for new in fresh]
-        copies = max(0, -(-SMALLEST_PRODUCT // width) - len(group))
-        with torch.inference_mode():
-            mask = self.cache.prepare(rows + rows[:1] * copies, starts + starts[:1] * copies, width)
+        rows = [_row(request).index for request in group]
+        rows += rows[:1] * (-(-SMALLEST_PRODUCT // width) - len(group))
+        held = max(len(_row(request).tokens) for request in group)
+        try:
+            with self._timed():
+                self.cache.load(rows, held, width + forwards - 1)
+            going = group
+            while going and forwards and len(going) >= LEAST_GOING * len(group):
+                forwards -= 1
+                outputs = self._forward(group, width, len(rows))
+                for request, token in zip(going, self.advance(going, outputs), strict=True):
+                    if token is None or request.future.cancelled():
+                        self._release(request)
+                    else:
+                        request.tokens.append(token)
+                going = [request for request in going if not request.done]
+            with self._timed():
+                self.cache.store()
+        except BaseException:  # what the copies held is lost, also of requests that are done
+            for request in group:
+                _row(request).tokens = []
+            raise
+
+    def _forward(self, group: list[Request], width: int, rows: int) -> torch.Tensor:
+        """Run the new tokens of those of `group` that are not done, padded to `width` tokens and `rows` rows.
+
+        Returns the head's outputs [requests, outputs] for the last token of each of them.
+        """
+        with self._timed():
+            places = [i for i, request in enumerate(group) if not request.done]
+            starts = [len(_row(request).tokens) for request in group]
+            fresh = [request.tokens[start:] for request, start in zip(group, starts, strict=True)]
+            ids = [new + [0] * (width - len(new)) for new in fresh]
+            copies = rows - len(group)
+            mask = self.cache.prepare(starts + starts[:1] * copies, width)
             hidden = self.backbone(
                 input_ids=torch.tensor(ids + ids[:1] * copies),
                 position_ids=self.cache.positions,
@@ -132,20 +178,23 @@ class Batcher:
                 past_key_values=self.cache,
                 use_cache=True,
             ).last_hidden_state
-            read = [*range(len(group)), *[0] * (-len(group) % SMALLEST_PRODUCT)]
-            outputs = self.head(hidden[read, [len(fresh[i]) - 1 for i in read]])[: len(group)].float()
-        count = sum(map(len, fresh))
+            read = places + places[:1] * (-len(places) % SMALLEST_PRODUCT)
+            outputs: torch.Tensor = self.head(hidden[read, [len(fresh[i]) - 1 for i in read]])[: len(places)].float()
+        for i in places:
+            _row(group[i]).tokens += fresh[i]
+        count = sum(len(fresh[i]) for i in places)
         self.tokens += count
-        self.padding += width * (len(group) + copies) - count
+        self.padding += width * rows - count
         self.forwards += 1
+        return outputs
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """Without gradients, and counted among the seconds in forward passes."""
+        began = time.perf_counter()
+        with torch.inference_mode():
+            yield
         self.seconds += time.perf_counter() - began
-        for request, new in zip(group, fresh, strict=True):
-            _row(request).tokens += new
-        for request, token in zip(group, self.advance(group, outputs), strict=True):
-            if token is None or request.future.cancelled():
-                self._release(request)
-            else:
-                request.tokens.append(token)
 
     def _admit(self, request: Request) -> None:
         """Give the request the idle row that already holds most of it, else the least recently used."""
@@ -175,6 +224,7 @@ class Batcher:
     def _release(self, request: Request) -> None:
         row = _row(request)
         self._idle[row.index] = row
+        request.done = True
         self.running.remove(request)
 
 

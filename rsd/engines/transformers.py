@@ -4,7 +4,8 @@
     draft = engine.load_policy("draft", source)
     completion = await draft.generate(context, sampling)
 
-All models share one device, so one loop runs them in turn: always the one with the most rows ready.
+All models share one device, so one loop runs them in turn: one until no question waits for it, then the one with the
+most rows ready. Questions gather before each model that way, and its forward passes are few and large.
 """
 
 import asyncio
@@ -24,12 +25,17 @@ from rsd.engines.loading import load_model, load_tokenizer, shape_of
 from rsd.engines.row_cache import RowCache
 from rsd.records import PolicyRole, Role
 
+# Of the event loop between forward passes: in these, a question whose call is done asks for its next one, and one
+# that waited for a free slot takes the place of one that has ended.
+TURNS = 5
+
 
 class TransformersEngine:
     """Serve models in this process.
 
-    `kv_cache_gib`: memory for the key-value cache of each model, in GiB. `max_rows`: most sequences
-    of a model that run at a time; further requests wait. `threads`: of torch, null for its default.
+    `kv_cache_gib`: memory for the key-value cache of each model, in GiB; working copies of up to 256
+    sequences come on top while they run. `max_rows`: most sequences of a model that run at a time;
+    further requests wait. `threads`: of torch, null for its default.
     """
 
     def __init__(
@@ -97,14 +103,17 @@ class TransformersEngine:
         return submit
 
     async def _run(self) -> None:
+        serving = next(iter(self._batchers.values()))
         while True:
-            busiest = max(self._batchers.values(), key=lambda batcher: batcher.ready)
-            if not busiest.ready:
+            if not serving.ready:
+                serving = max(self._batchers.values(), key=lambda batcher: batcher.ready)
+            if not serving.ready:
                 self._work_arrived.clear()
                 await self._work_arrived.wait()
                 continue
             try:
-                busiest.tick()
+                serving.tick()
             except Exception as error:  # out of memory, say: it belongs to every question in that forward
-                busiest.fail(error)
-            await asyncio.sleep(0)  # questions whose call is done ask for their next one here
+                serving.fail(error)
+            for _ in range(TURNS):
+                await asyncio.sleep(0)

@@ -1,34 +1,42 @@
 """What this project promises about time: ``make bench``. Every figure is of one run on one machine.
 
-python -m tests.benchmarks.speed
+Sides of a comparison take turns in one process, five times each; a figure is the median. The exit status is
+1 where a claim is missed.
+
+    python -m tests.benchmarks.speed
 """
 
-import subprocess
 import sys
-import tempfile
-import time
-from statistics import median
+from collections.abc import Iterator
 
-REPETITIONS = 5
+from transformers.utils import logging
 
-
-def seconds(*command: str) -> float:
-    """Wall time of a command that must succeed."""
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-m", *command], check=True, capture_output=True)
-    return time.perf_counter() - start
+from tests.benchmarks import generation, lockstep, overhead, shares, startup
+from tests.benchmarks.figures import Figure
 
 
-def main() -> None:
-    """Print the median of five of each."""
-    shown = [seconds("rsd.run", "--help") for _ in range(REPETITIONS)]
-    print(f"python -m rsd.run --help      median {median(shown):6.2f} s of {REPETITIONS} (at most 2)")
-    runs = []
-    for _ in range(REPETITIONS):
-        with tempfile.TemporaryDirectory() as results:
-            runs.append(seconds("rsd.run", "limit=100", f"results_dir={results}"))
-    print(f"python -m rsd.run limit=100   median {median(runs):6.2f} s of {REPETITIONS} (at most 60)")
+def figures() -> Iterator[Figure]:
+    """All that is measured, as it comes."""
+    yield from startup.measure()
+    yield from overhead.measure()
+    yield from generation.measure("target", "M", claimed=True)
+    yield from generation.measure("draft", "S", claimed=False)
+    yield from lockstep.measure()
+    yield from shares.measure()
+
+
+def main() -> int:
+    """Print every figure beside its claim; return the exit status."""
+    logging.disable_progress_bar()
+    missed = []
+    for figure in figures():
+        print(figure, flush=True)
+        if not figure.holds:
+            missed.append(figure)
+    for figure in missed:
+        print(f"Missed: {' '.join(str(figure).split())}", file=sys.stderr)
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""A whole run as `rsd.run` makes it, records on disk included, with grading that answers at once."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rsd.engines.base import Models
+from rsd.grading.pool import Grade
+from rsd.lock import RunLock
+from rsd.methods.base import Method
+from rsd.methods.trajectory import Decoding
+from rsd.records import Problem, Record
+from rsd.runner import Runner
+from rsd.store import JsonLines, read_records
+
+
+class InstantGrader:
+    """Finds everything right. Grading has processes of its own and is not what is measured."""
+
+    async def grade(self, *, gold: str, response: str) -> Grade:
+        return Grade(True, gold, "equal")
+
+
+def whole_run(
+    method: Method, models: Models, decoding: Decoding, problems: Sequence[Problem]
+) -> tuple[float, list[Record]]:
+    """Seconds of the run, all questions in flight, and its records in the order of `problems`."""
+    with (
+        tempfile.TemporaryDirectory() as name,
+        RunLock(Path(name) / "lock.json") as lock,
+        JsonLines(Path(name) / "records.jsonl") as records,
+        JsonLines(Path(name) / "grades.jsonl") as grades,
+    ):
+        runner = Runner(
+            method=method,
+            models=models,
+            decoding=decoding,
+            grader=InstantGrader(),
+            records=records,
+            grades=grades,
+            lock=lock,
+            invocation=1,
+            concurrency=None,
+            told=lambda grade: None,
+        )
+        began = time.perf_counter()
+        asyncio.run(runner.run([(problem, 0) for problem in problems]))
+        seconds = time.perf_counter() - began
+        found = read_records(Path(name))
+    return seconds, [found[problem.question_id, 0] for problem in problems]
