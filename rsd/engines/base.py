@@ -51,6 +51,14 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Logprobs:
+    """Log-probabilities in nats [tokens of a continuation], at temperature 1 and top-p 1."""
+
+    values: tuple[float, ...]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reward:
     """The newest step's reward."""
 
@@ -77,6 +85,10 @@ class PolicyModel(Protocol):
 
     async def generate(self, context: Context, sampling: Sampling) -> Completion:
         """Continue `context` by one piece."""
+        ...
+
+    async def logprobs(self, context: Context, continuation: Sequence[int]) -> Logprobs:
+        """What the model would have given each token of `continuation` (one or more) after `context`."""
         ...
 
 

@@ -6,11 +6,12 @@ They are made by ``VLLMEngine.load_policy`` and ``load_classifier``.
 import itertools
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedTokenizerBase
 
-from rsd.engines.base import Classification, Completion, Context, Sampling, Totals
+from rsd.engines.base import Classification, Completion, Context, Logprobs, Sampling, Totals
 from rsd.engines.prompts import prompt_ids
 from rsd.errors import ModelError
 from rsd.records import Finish, PolicyRole, Usage
@@ -112,6 +113,25 @@ class ServedPolicy:
             logprob=float(output.cumulative_logprob),
             finish=finish,
             usage=Usage(generated=len(ids), prompt=length, cached=cached, passes=len(ids)),
+        )
+
+    async def logprobs(self, context: Context, continuation: Sequence[int]) -> Logprobs:
+        """What the model would have given each token of `continuation` after `context`; vLLM reads all of it
+        for that, past its cache."""
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        parameters = SamplingParams(
+            temperature=0, max_tokens=1, prompt_logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY
+        )
+        whole = replace(context, response=(*context.response, *continuation))
+        answer = await self._replicas.request(whole, "generate", parameters)
+        length = len(context.prompt) + len(whole.response)
+        self._replicas.count(length, 1)
+        told = answer.prompt_logprobs[-len(continuation) :]
+        return Logprobs(
+            values=tuple(at[token].logprob for at, token in zip(told, continuation, strict=True)),
+            usage=Usage(prompt=length, cached=0, verified=len(continuation), passes=1),
         )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rsd.engines.base import Engine, Models, ModelSource
+from rsd.engines.base import Context, Engine, Models, ModelSource, PolicyModel
 from rsd.engines.transformers import TransformersEngine
 from rsd.engines.vllm import Serving, VLLMEngine
 from rsd.errors import PRMContextError
@@ -35,6 +35,7 @@ TEXTS = {
     "extra newlines": ["She starts with 16 eggs.\n\n\n\n", "So 16-3=13:\n\n\n"],
     "at the limit of the context": ["16-3=13. " * 90 + "\n\n", "So 13.\n\n"],
 }
+STEP = tuple(range(20, 32))  # tokens that neither model would write
 LIMIT = 1024  # tokens of a reward model's context in these tests
 
 
@@ -85,6 +86,22 @@ def test_both_engines_take_the_same_trajectories(tiny: tuple[Plan, Models], loop
         for a, b in zip(one.proposals, other.proposals, strict=True):
             assert a.reward == pytest.approx(b.reward, abs=1e-3)
             assert (a.logprob_draft or a.logprob_target) == pytest.approx(b.logprob_draft or b.logprob_target, abs=1e-3)
+
+
+def test_both_engines_give_a_text_the_same_logprobs(tiny: tuple[Plan, Models], loop: asyncio.AbstractEventLoop) -> None:
+    """What the draft wrote, read by the target; in vLLM and in transformers."""
+    plan, models = tiny
+    embedded = load_models(make_plan(compose_config("engine=transformers")))
+
+    async def judged(target: PolicyModel) -> list[tuple[float, ...]]:
+        contexts = [Context(prompt=target.prompt(problem.question)) for problem in plan.problems[:10]]
+        return [logprobs.values for logprobs in await asyncio.gather(*(target.logprobs(c, STEP) for c in contexts))]
+
+    found = loop.run_until_complete(judged(models.policy("target")))
+    expected = asyncio.run(judged(embedded.policy("target")))
+    for one, other in zip(found, expected, strict=True):
+        assert len(one) == len(STEP)
+        assert one == pytest.approx(other, abs=1e-3)
 
 
 def calls(solution: Solution, role: Role) -> Iterator[tuple[tuple[int, ...], Proposal]]:
