@@ -76,7 +76,8 @@ class ModelConfig(Section):
 class PRMConfig(Section):
     """A process reward model; `adapter` is the class in ``rsd/rewards`` that knows its format.
 
-    `max_length` is the most tokens of question and steps together.
+    `max_length` is the most tokens of question and steps together, `parameters` how many it should have,
+    head included (null: unknown).
     """
 
     name: str
@@ -85,6 +86,7 @@ class PRMConfig(Section):
     revision: str | None = None
     dtype: Literal["float32", "bfloat16", "float16"]
     max_length: Annotated[int, Ge(1)]
+    parameters: Annotated[int, Ge(1)] | None = None
 
 
 class SamplingConfig(Section):

@@ -97,7 +97,9 @@ async def _run(
 ) -> Outcome:
     config = plan.config
     try:
-        write_manifest(plan, plan.engine.shapes())
+        for remark in models.remarks:
+            print(remark, file=sys.stderr)
+        write_manifest(plan, plan.engine.shapes(), models.remarks)
         number = _next_invocation(files["invocations"].path)
         line = {
             "invocation": number,

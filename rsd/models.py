@@ -20,11 +20,25 @@ def load_models(plan: Plan) -> Models:
     plan.engine.prepare(sources)
     draft = plan.engine.load_policy("draft", sources["draft"]) if "draft" in sources else None
     target = plan.engine.load_policy("target", sources["target"]) if "target" in sources else None
+    prm, remarks = None, []
+    if "prm" in sources:
+        assert plan.adapter is not None, "the plan has an adapter where the method needs a PRM"
+        classifier = plan.engine.load_classifier(sources["prm"])
+        prm = ProcessReward(plan.adapter, classifier, max_length=sources["prm"].context)
+        remarks = plan.adapter.remarks(classifier.tokenizer)
+    for role, shape in plan.engine.shapes().items():
+        source = sources[role]
+        if source.parameters not in (None, shape.parameters):
+            key = source.key.removesuffix("path") + "parameters"
+            remarks.append(
+                f"{source.key}: {source.path} has {shape.parameters:,} parameters; {key} says {source.parameters:,}."
+            )
     return Models(
         draft=draft,
         target=target,
-        prm=_load_prm(plan, sources["prm"]) if "prm" in sources else None,
+        prm=prm,
         one_tokenizer=draft is None or target is None or share_tokens(draft.tokenizer, target.tokenizer),
+        remarks=tuple(remarks),
     )
 
 
@@ -33,17 +47,17 @@ def share_tokens(one: "PreTrainedTokenizerBase", other: "PreTrainedTokenizerBase
     return one.get_vocab() == other.get_vocab()
 
 
-def _load_prm(plan: Plan, source: ModelSource) -> ProcessReward:
-    assert plan.adapter is not None, "the plan has an adapter where the method needs a PRM"
-    return ProcessReward(plan.adapter, plan.engine.load_classifier(source), max_length=source.context)
-
-
 def source_of(plan: Plan, role: Role) -> ModelSource:
     """Where the plan's model of `role` comes from, and how it is loaded."""
     if role == "prm":
         prm = plan.config.prm
         return ModelSource(
-            key="prm.path", path=prm.path, revision=prm.revision, dtype=prm.dtype, context=prm.max_length
+            key="prm.path",
+            path=prm.path,
+            revision=prm.revision,
+            dtype=prm.dtype,
+            context=prm.max_length,
+            parameters=prm.parameters,
         )
     model = plan.config.model
     policy = model.policies[role]
@@ -54,4 +68,5 @@ def source_of(plan: Plan, role: Role) -> ModelSource:
         dtype=policy.dtype,
         context=plan.decoding.limits.total_tokens,
         prompt=model.prompt_text,
+        parameters=policy.parameters,
     )

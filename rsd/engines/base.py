@@ -119,13 +119,15 @@ class RewardModel(Protocol):
 class Models:
     """The models of a run, by role; only those that the method needs are there.
 
-    `one_tokenizer`: draft and target read each other's tokens as they are.
+    `one_tokenizer`: draft and target read each other's tokens as they are. `remarks`: sentences on
+    what is not as the configuration or an adapter expects, and runs all the same.
     """
 
     draft: PolicyModel | None = None
     target: PolicyModel | None = None
     prm: RewardModel | None = None
     one_tokenizer: bool = True
+    remarks: tuple[str, ...] = ()
 
     @property
     def policies(self) -> list[PolicyRole]:
@@ -146,7 +148,8 @@ class ModelSource:
 
     `key` names the setting to change when loading fails (``model.draft.path``). `path` is a hub id or a
     local folder. `context` is the most tokens one request of the run can hold. `prompt` is the
-    prompt with ``{question}`` in it, or None for the tokenizer's own chat template.
+    prompt with ``{question}`` in it, or None for the tokenizer's own chat template. `parameters` is how
+    many the model should have, None where nobody says.
     """
 
     key: str
@@ -155,6 +158,7 @@ class ModelSource:
     dtype: str
     context: int
     prompt: str | None = None
+    parameters: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

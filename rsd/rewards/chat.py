@@ -28,3 +28,6 @@ class ChatPRM:
 
     def value(self, logits: Sequence[float]) -> float:
         return sigmoid(logits[0])
+
+    def remarks(self, tokenizer: "PreTrainedTokenizerBase") -> list[str]:
+        return []

@@ -38,3 +38,6 @@ class QwenPRM:
     def value(self, logits: Sequence[float]) -> float:
         wrong, right = logits
         return sigmoid(right - wrong)  # softmax of two
+
+    def remarks(self, tokenizer: "PreTrainedTokenizerBase") -> list[str]:
+        return []

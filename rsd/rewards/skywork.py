@@ -15,6 +15,8 @@ from rsd.sigmoid import sigmoid
 if TYPE_CHECKING:  # heavy, and only named here
     from transformers import PreTrainedTokenizerBase
 
+BOS = "<|im_start|>"
+
 
 class SkyworkPRM:
     """Sigmoid of the value head at the newest step's mark; an empty step is the mark alone."""
@@ -33,3 +35,8 @@ class SkyworkPRM:
 
     def value(self, logits: Sequence[float]) -> float:
         return sigmoid(logits[0])
+
+    def remarks(self, tokenizer: "PreTrainedTokenizerBase") -> list[str]:
+        if tokenizer.bos_token == BOS:
+            return []
+        return [f"prm.path: this model's input begins with {tokenizer.bos_token}, where Skywork's 1.5B has {BOS}."]
