@@ -13,6 +13,7 @@ from transformers import AutoModelForSequenceClassification, Qwen2Config, Qwen2M
 
 from rsd.engines.base import ModelSource
 from rsd.engines.loading import load_config, load_model
+from rsd.errors import ModelError
 
 
 class Qwen2ForPrmModel(Qwen2PreTrainedModel):
@@ -47,15 +48,22 @@ class Qwen2ForProcessRewardModel(Qwen2PreTrainedModel):
 OWN: dict[str, Any] = {kind.__name__: kind for kind in (Qwen2ForPrmModel, Qwen2ForProcessRewardModel)}
 
 
+def architecture(source: ModelSource) -> str:
+    """The architecture that the checkpoint names. Raises ModelError where that has no head to read a reward from."""
+    name = str(load_config(source).architectures[0])
+    if name not in OWN and not name.endswith("ForSequenceClassification"):
+        raise ModelError(f"{source.key}: {source.path} is a {name}, which has no reward head; name a reward model.")
+    return name
+
+
 def load_classifier(source: ModelSource) -> Any:
     """Load the classifier of `source` by the architecture that its checkpoint names. Raises ModelError."""
-    architecture = load_config(source).architectures[0]
-    return load_model(OWN.get(architecture, AutoModelForSequenceClassification), source)
+    return load_model(OWN.get(architecture(source), AutoModelForSequenceClassification), source)
 
 
-def classifier_from_config(config: Any) -> Any:
-    """A classifier of that configuration with fresh weights."""
-    kind = OWN.get(config.architectures[0])
+def classifier_from_config(source: ModelSource) -> Any:
+    """The classifier of `source` with fresh weights. Raises ModelError."""
+    kind, config = OWN.get(architecture(source)), load_config(source)
     return kind(config) if kind else AutoModelForSequenceClassification.from_config(config)
 
 

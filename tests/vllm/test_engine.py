@@ -50,10 +50,8 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 @pytest.fixture(scope="module")
 def tiny(loop: asyncio.AbstractEventLoop) -> Iterator[tuple[Plan, Models]]:
     """The tiny family served by vLLM."""
-    args = f"args: {{block_size: {BLOCK}}}"
-    plan = make_plan(
-        compose_config("engine=vllm", *(f"engine.{role}={{{args}}}" for role in ("draft", "target", "prm")))
-    )
+    args = f"args={{block_size: {BLOCK}}}"
+    plan = make_plan(compose_config("engine=vllm", *(f"engine.{role}.{args}" for role in ("draft", "target", "prm"))))
     yield plan, load_models(plan)
     loop.run_until_complete(plan.engine.close())
 
@@ -202,16 +200,18 @@ def test_beyond_the_context_is_told_and_not_cut(
         loop.run_until_complete(scored[2].score(QUESTION, ["16-3=13. " * 200 + "\n\n"]))
 
 
-def orphans(session: int) -> list[str]:
-    """Processes of that session which still run."""
-    return [p.name() for p in psutil.process_iter() if os.getsid(p.pid) == session and p.status() != "zombie"]
+def orphans(session: int) -> list[list[str]]:
+    """Commands of that session which still run, a while after it should have ended."""
+    running = [p for p in psutil.process_iter() if os.getsid(p.pid) == session and p.status() != "zombie"]
+    _, alive = psutil.wait_procs(running, timeout=5)
+    return [process.cmdline() for process in alive]
 
 
 @pytest.mark.parametrize("end", ["success", "failure", "interrupt"])
 def test_no_worker_outlives_its_run(end: str, tmp_path: Path) -> None:
     overrides = ["engine=vllm", "method=single", "method.role=draft", f"results_dir={tmp_path}"]
     overrides += ["limit=2"] if end == "success" else []
-    overrides += ["engine.draft={args: {no_such_option: 1}}"] if end == "failure" else []
+    overrides += ["engine.draft.args={no_such_option: 1}"] if end == "failure" else []
     started = subprocess.Popen(
         command(*overrides), cwd=ROOT, env=environment(), start_new_session=True, stdout=subprocess.PIPE, text=True
     )
