@@ -5,6 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, Qwen2Config
@@ -46,6 +47,13 @@ def qwen_prm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("tokenizer.json", "tokenizer_config.json"):
         _edit(folder / name, "<|quad_end|>", "<extra_0>")
     return _with_weights(Qwen2ForProcessRewardModel, folder)
+
+
+def orphans(session: int) -> list[list[str]]:
+    """Commands of that session which still run, a while after it should have ended."""
+    running = [p for p in psutil.process_iter() if os.getsid(p.pid) == session and p.status() != "zombie"]
+    _, alive = psutil.wait_procs(running, timeout=5)
+    return [process.cmdline() for process in alive]
 
 
 def _edit(path: Path, old: str, new: str) -> None:
