@@ -30,7 +30,7 @@ def fetch(config: RunConfig) -> None:
     wanted = [(f"model.{role}.path", p.path, p.revision) for role, p in config.model.policies.items()]
     for key, path, revision in [*wanted, ("prm.path", config.prm.path, config.prm.revision)]:
         if resolve(path, revision, key)["id"] == path:  # else a local folder
-            print(f"{path}: {_fetch_model(key, path, revision) / 1e9:.1f} GB", flush=True)
+            print(f"{path}: {_fetch_model(key, path, revision) / 1e9:.2f} GB", flush=True)
     benchmark = build(config.benchmark, "benchmark")
     if isinstance(benchmark, HubBenchmark) and benchmark.path is None:
         print(f"{benchmark.hub}: {len(benchmark.download())} rows")
