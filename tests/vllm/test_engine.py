@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import shutil
 import signal
 import subprocess
 import time
@@ -9,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from rsd.engines.base import Context, Engine, Models, ModelSource, PolicyModel
 from rsd.engines.transformers import TransformersEngine
 from rsd.engines.vllm import Serving, VLLMEngine
-from rsd.errors import PRMContextError
+from rsd.errors import ModelError, PRMContextError
 from rsd.methods.trajectory import Trajectory
 from rsd.models import load_models
 from rsd.plan import Plan, make_plan
@@ -149,7 +152,7 @@ def scored(
 
 def reward_model(engine: Engine, adapter: Adapter, path: Path) -> ProcessReward:
     source = ModelSource(key="prm.path", path=str(path), revision=None, dtype="float32", context=LIMIT)
-    engine.prepare({"prm": source})
+    engine.prepare({"prm": source}, logs=path.parent)
     return ProcessReward(adapter, engine.load_classifier(source), max_length=LIMIT)
 
 
@@ -175,6 +178,27 @@ def test_rewards_are_those_of_transformers(
     found = loop.run_until_complete(rewards(served))
     assert found == pytest.approx(asyncio.run(embedded()), abs=1e-3)
     assert max(found.values()) - min(found.values()) > 0.05, "scores that do not differ prove nothing"
+
+
+@pytest.mark.parametrize("layout", ["skywork", "qwen_prm"])
+@pytest.mark.parametrize("suffix", ["safetensors", "bin"])
+def test_a_head_that_is_missing_or_of_another_width_is_told_before_an_engine_starts(
+    layout: str, suffix: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """vLLM itself would serve random numbers in its place."""
+    whole = request.getfixturevalue(layout)
+    weights = load_file(whole / "model.safetensors")
+    last = "v_head.summary.weight" if layout == "skywork" else "score.2.weight"
+    for name, changed in {"headless": None, "wide": torch.zeros(3, 64)}.items():
+        broken = shutil.copytree(whole, tmp_path / name, ignore=shutil.ignore_patterns("*.safetensors"))
+        other = {key: tensor for key, tensor in {**weights, last: changed}.items() if tensor is not None}
+        if suffix == "bin":
+            torch.save(other, broken / "pytorch_model.bin")
+        else:
+            save_file(other, broken / "model.safetensors")
+        source = ModelSource(key="prm.path", path=str(broken), revision=None, dtype="float32", context=LIMIT)
+        with pytest.raises(ModelError, match=rf"prm\.path: .*{name} lacks 1 .* {last} among them"):
+            VLLMEngine().prepare({"prm": source}, logs=tmp_path)
 
 
 def test_a_reward_model_reads_each_step_once(
