@@ -16,12 +16,12 @@ _ERROR = re.compile(r"\b(\w*(?:Error|Exception): .+)")
 
 @contextmanager
 def printed_to(path: Path) -> Iterator[None]:
-    """Append standard output and error to `path`; for processes that are started in here, for good."""
+    """Send standard output and error to a new file `path`; for processes that are started in here, for good."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _flush()
     kept = {number: os.dup(number) for number in (1, 2)}
     try:
-        with path.open("ab") as file:
+        with path.open("wb") as file:
             for number in kept:
                 os.dup2(file.fileno(), number)
         yield

@@ -80,21 +80,8 @@ class VLLMEngine:
             )
         _set_environment(self._cpu_kv_cache_gib)
         self._logs = logs
-        needs: dict[Role, Need] = {}
-        for role, source in sources.items():
-            model = _skeleton(role, source)
-            if role == "prm":
-                _check_head(model, source)
-            self._shapes[role] = shape_of(model)
-            serving = self._serving[role]
-            needs[role] = Need(
-                weights=sum(p.numel() for p in model.parameters()) * _dtype(source).itemsize / GIB,
-                cache=_bytes_per_token(model.config, source) * source.context / GIB,
-                parallel=serving.tensor_parallel_size,
-                replicas=serving.replicas,
-                devices=(serving.device,) if isinstance(serving.device, int) else serving.device,
-            )
         with printed_to(logs / "vllm.log"):
+            needs = {role: self._need(role, source) for role, source in sources.items()}
             memory = _device_memory()
         if memory:
             self._shares = place(needs, memory)
@@ -128,10 +115,20 @@ class VLLMEngine:
             replicas.shutdown()
         self._replicas.clear()
 
-    def _start(self, role: Role, source: ModelSource, **extra: Any) -> Replicas:
-        from vllm import AsyncEngineArgs
-        from vllm.v1.engine.async_llm import AsyncLLM
+    def _need(self, role: Role, source: ModelSource) -> Need:
+        model, serving = _skeleton(role, source), self._serving[role]
+        if role == "prm":
+            _check_head(model, source)
+        self._shapes[role] = shape_of(model)
+        return Need(
+            weights=sum(p.numel() for p in model.parameters()) * _dtype(source).itemsize / GIB,
+            cache=_bytes_per_token(model.config, source) * source.context / GIB,
+            parallel=serving.tensor_parallel_size,
+            replicas=serving.replicas,
+            devices=(serving.device,) if isinstance(serving.device, int) else serving.device,
+        )
 
+    def _start(self, role: Role, source: ModelSource, **extra: Any) -> Replicas:
         serving = self._serving[role]
         options: dict[str, Any] = {
             "model": source.path,
@@ -150,12 +147,11 @@ class VLLMEngine:
         ] or [{"enforce_eager": True}] * serving.replicas  # nothing is gained by compiling for a CPU
         started = Replicas()
         self._replicas[role] = started
-        for where in places:
-            log = self._logs / f"vllm-{role}.log"
+        for number, where in enumerate(places):
+            log = self._logs / (f"vllm-{role}-{number}.log" if number else f"vllm-{role}.log")
             try:
                 with printed_to(log):
-                    arguments = AsyncEngineArgs(**{**options, **where, **(serving.args or {})})
-                    started.add(AsyncLLM.from_engine_args(arguments))
+                    started.add(_engine({**options, **where, **(serving.args or {})}))
             except Exception as error:  # vLLM raises of every kind; of its worker's error it tells nothing here
                 cause = last_error(log, besides="nitialization failed") or str(error)
                 raise ModelError(
@@ -164,6 +160,13 @@ class VLLMEngine:
                 ) from error
             logging.getLogger("vllm").setLevel(logging.ERROR)  # in this process
         return started
+
+
+def _engine(options: Mapping[str, Any]) -> Any:
+    from vllm import AsyncEngineArgs
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    return AsyncLLM.from_engine_args(AsyncEngineArgs(**options))
 
 
 def _set_environment(cpu_kv_cache_gib: int) -> None:
