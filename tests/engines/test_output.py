@@ -1,5 +1,6 @@
 """What libraries and their processes print goes to a file, and the terminal is given back."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ def test_a_started_process_prints_to_the_file_for_good(tmp_path: Path, capfd: py
     log = tmp_path / "new" / "log"
     print("before")
     with pytest.raises(ValueError, match="wrong"), printed_to(log):
-        print("from here")
+        os.write(1, b"from here\n")
         started = subprocess.Popen([sys.executable, "-c", LATER])
         raise ValueError("wrong")
     print("after")
