@@ -3,7 +3,7 @@
 @hydra.main(**CONFIGURATION)
 def run(cfg): return attempt(cfg, invoke)
 
-def command(): leave(status(run))
+leave(status(run))
 """
 
 import logging
