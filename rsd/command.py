@@ -1,4 +1,4 @@
-"""What the commands that take the configuration share: Hydra around them, one sentence for every error.
+"""What the commands that take the configuration share: Hydra around them, one sentence for every error::
 
 @hydra.main(**CONFIGURATION)
 def run(cfg): return attempt(cfg, invoke)
