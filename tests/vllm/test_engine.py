@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import PreTrainedTokenizerBase
 
 from rsd.engines.base import Context, Engine, Models, ModelSource, PolicyModel
 from rsd.engines.transformers import TransformersEngine
@@ -24,8 +25,8 @@ from rsd.records import Proposal, Role, Solution, Usage
 from rsd.rewards.base import Adapter, ProcessReward
 from rsd.rewards.qwen import QwenPRM
 from rsd.rewards.skywork import SkyworkPRM
-from tests.conftest import ROOT, command, compose_config, environment
-from tests.vllm.conftest import orphans
+from tests.conftest import ROOT, SHARED, command, compose_config, environment
+from tests.vllm.conftest import WRITTEN, orphans
 
 pytestmark = pytest.mark.vllm
 BLOCK = 32  # tokens of a block of the prefix cache, the least that vLLM allows on a CPU
@@ -37,6 +38,7 @@ TEXTS = {
     "extra newlines": ["She starts with 16 eggs.\n\n\n\n", "So 16-3=13:\n\n\n"],
     "at the limit of the context": ["16-3=13. " * 90 + "\n\n", "So 13.\n\n"],
 }
+MATH = [f"benchmark.path={SHARED / 'benchmarks' / 'math500.jsonl'}"]
 STEP = tuple(range(20, 32))  # tokens that neither model would write
 LIMIT = 1024  # tokens of a reward model's context in these tests
 
@@ -70,6 +72,13 @@ async def solve_all(plan: Plan, models: Models, count: int) -> list[Solution]:
     return list(await asyncio.gather(*map(solve, begun)))
 
 
+async def solved_and_closed(plan: Plan, count: int) -> list[Solution]:
+    try:
+        return await solve_all(plan, load_models(plan), count)
+    finally:
+        await plan.engine.close()
+
+
 def outline(solution: Solution) -> list[tuple[object, ...]]:
     """What a trajectory is made of, without numbers that engines round in their own ways."""
     return [(p.origin, p.token_ids, p.text, p.finish, p.accepted, p.kept) for p in solution.proposals]
@@ -86,6 +95,23 @@ def test_both_engines_take_the_same_trajectories(tiny: tuple[Plan, Models], loop
         for a, b in zip(one.proposals, other.proposals, strict=True):
             assert a.reward == pytest.approx(b.reward, abs=1e-3)
             assert (a.logprob_draft or a.logprob_target) == pytest.approx(b.logprob_draft or b.logprob_target, abs=1e-3)
+
+
+@pytest.mark.parametrize("engine", ["transformers", "vllm"])
+def test_a_step_ends_where_the_tokenizer_merges_the_delimiter_into_a_token(
+    engine: str, clockwork: Path, qwen: PreTrainedTokenizerBase, loop: asyncio.AbstractEventLoop
+) -> None:
+    settings = [f"model.draft.path={clockwork}", "model.draft.dtype=float32", "method=single", "method.stepwise=true"]
+    plan = make_plan(compose_config("model=qwen_math_7b", f"engine={engine}", "method.role=draft", *MATH, *settings))
+    if engine == "vllm":
+        (solution,) = loop.run_until_complete(solved_and_closed(plan, 1))
+    else:
+        (solution,) = asyncio.run(solved_and_closed(plan, 1))
+    assert [proposal.text for proposal in solution.proposals] == WRITTEN
+    assert [proposal.finish for proposal in solution.proposals] == ["step"] * (len(WRITTEN) - 1) + ["eos"]
+    ids = [token for proposal in solution.proposals for token in proposal.token_ids]
+    assert ids[:-1] == [token for step in WRITTEN for token in qwen(step, add_special_tokens=False).input_ids]
+    assert solution.end_reason == "eos"
 
 
 def test_both_engines_give_a_text_the_same_logprobs(tiny: tuple[Plan, Models], loop: asyncio.AbstractEventLoop) -> None:
