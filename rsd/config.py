@@ -32,12 +32,14 @@ class Section(BaseModel):
 
 
 class PolicyConfig(Section):
-    """One policy: a hub id or a local folder; `context` is the most tokens it can read."""
+    """One policy: a hub id or a local folder; `context` is the most tokens it can read, `parameters` how
+    many it should have (null: unknown)."""
 
     path: str
     revision: str | None = None
     dtype: Literal["float32", "bfloat16", "float16"]
     context: Annotated[int, Ge(1)]
+    parameters: Annotated[int, Ge(1)] | None = None
 
 
 class ModelConfig(Section):
@@ -74,7 +76,8 @@ class ModelConfig(Section):
 class PRMConfig(Section):
     """A process reward model; `adapter` is the class in ``rsd/rewards`` that knows its format.
 
-    `max_length` is the most tokens of question and steps together.
+    `max_length` is the most tokens of question and steps together, `parameters` how many it should have,
+    head included (null: unknown).
     """
 
     name: str
@@ -83,6 +86,7 @@ class PRMConfig(Section):
     revision: str | None = None
     dtype: Literal["float32", "bfloat16", "float16"]
     max_length: Annotated[int, Ge(1)]
+    parameters: Annotated[int, Ge(1)] | None = None
 
 
 class SamplingConfig(Section):
@@ -115,6 +119,7 @@ class RunConfig(Section):
     results_dir: str
     progress: Literal["auto", "on", "off"] | bool
     retry_failed: bool
+    check: bool
     tag: FolderName | None
 
     @property

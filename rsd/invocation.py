@@ -25,13 +25,14 @@ from rsd.errors import QuestionsFailedError, StoppedError
 from rsd.grading import Grader
 from rsd.lock import RunLock
 from rsd.manifest import write_manifest
-from rsd.models import load_models
+from rsd.models import load_models, source_of
 from rsd.plan import Plan, make_plan
 from rsd.progress import RunProgress
 from rsd.records import Problem, Record
 from rsd.report.relative import relative_to_target
 from rsd.report.summary import summarise
 from rsd.report.terminal import render
+from rsd.rewards.check import fixed_rewards, told, transformers_rewards
 from rsd.runner import Job, Outcome, Runner
 from rsd.store import (
     JsonLines,
@@ -96,7 +97,9 @@ async def _run(
 ) -> Outcome:
     config = plan.config
     try:
-        write_manifest(plan, plan.engine.shapes())
+        for remark in models.remarks:
+            print(remark, file=sys.stderr)
+        write_manifest(plan, plan.engine.shapes(), models.remarks)
         number = _next_invocation(files["invocations"].path)
         line = {
             "invocation": number,
@@ -107,6 +110,7 @@ async def _run(
             "concurrency": config.concurrency,
             "questions": len({problem.question_id for problem, _ in jobs}),
             "solutions": len(jobs),
+            "prm_check": await _checked_rewards(plan, models),
         }
         files["invocations"].append(orjson.dumps(line))
         with (
@@ -132,6 +136,17 @@ async def _run(
     finally:
         await plan.engine.close()
     return outcome
+
+
+async def _checked_rewards(plan: Plan, models: Models) -> list[float] | None:
+    """Rewards of a fixed text, compared with transformers' where ``check=true`` asks for it."""
+    if models.prm is None or plan.adapter is None:
+        return None
+    rewards = await fixed_rewards(models.prm)
+    if plan.config.check:
+        expected = await transformers_rewards(plan.adapter, source_of(plan, "prm"))
+        print(told(rewards, expected), file=sys.stderr)
+    return rewards
 
 
 def _report(plan: Plan, outcome: Outcome) -> float | None:

@@ -1,19 +1,23 @@
 """``manifest.json``: what a run is, for those who read its records later::
 
-write_manifest(plan, shapes)
+write_manifest(plan, shapes, remarks)
 manifest = read_manifest(plan.folder)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
+
+from huggingface_hub import try_to_load_from_cache
 
 from rsd import __version__
 from rsd.cost import Shape
 from rsd.errors import ModelError
-from rsd.identity import identify_policy
+from rsd.identity import identify_policy, resolve
+from rsd.models import source_of
 from rsd.plan import Plan
 from rsd.records import Role
 from rsd.store import read_manifest, write_json
@@ -21,11 +25,22 @@ from rsd.store import read_manifest, write_json
 LIBRARIES = ("torch", "transformers", "math-verify")
 
 
-def write_manifest(plan: Plan, shapes: Mapping[Role, Shape]) -> None:
-    """Describe the run. `shapes` are those of the models that this invocation loaded; models that it
-    did not need keep the shapes of an earlier one."""
+def write_manifest(plan: Plan, shapes: Mapping[Role, Shape], remarks: Sequence[str]) -> None:
+    """Describe the run. `shapes` are those of the models that this invocation loaded, `remarks` what is
+    unexpected about them; models that it did not need keep what an earlier one said.
+
+    Raises ModelError when the hub has other weights by now than the run began with.
+    """
     path = plan.folder / "manifest.json"
     before = read_manifest(plan.folder) if path.exists() else {}
+    revisions = _revisions(plan, shapes)
+    for role, (key, commit) in revisions.items():
+        began = before.get("revisions", {}).get(role, commit)
+        if commit != began:
+            raise ModelError(
+                f"{key}: this run began with commit {began} of the model, and the hub has {commit} now; set "
+                f"{key}={began}, or begin a new run with tag=NAME."
+            )
     write_json(
         path,
         {
@@ -39,11 +54,25 @@ def write_manifest(plan: Plan, shapes: Mapping[Role, Shape]) -> None:
             "identity": plan.identity,
             "target": _target(plan),
             "config": plan.config.model_dump(mode="json"),
+            "revisions": before.get("revisions", {}) | {role: commit for role, (_, commit) in revisions.items()},
+            "remarks": list(remarks) or before.get("remarks", []),
             "shapes": {**before.get("shapes", {}), **{role: asdict(shape) for role, shape in shapes.items()}},
             "versions": {"rsd": __version__, **{name: version(name) for name in LIBRARIES}},
             "created": before.get("created", datetime.now(UTC).isoformat(timespec="seconds")),
         },
     )
+
+
+def _revisions(plan: Plan, loaded: Iterable[Role]) -> dict[Role, tuple[str, str]]:
+    """The key that sets its revision and the commit that it was loaded from, of each model from the hub."""
+    found: dict[Role, tuple[str, str]] = {}
+    for role in loaded:
+        source = source_of(plan, role)
+        if resolve(source.path, source.revision, source.key)["id"] == source.path:  # else a local folder
+            cached = try_to_load_from_cache(source.path, "config.json", revision=source.revision)
+            if isinstance(cached, str):
+                found[role] = source.key.removesuffix("path") + "revision", Path(cached).parent.name
+    return found
 
 
 def _target(plan: Plan) -> dict[str, Any] | None:

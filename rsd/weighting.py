@@ -13,6 +13,8 @@ from typing import Annotated, Protocol
 from annotated_types import Ge, Gt, Le
 from pydantic import FiniteFloat
 
+from rsd.sigmoid import sigmoid
+
 
 class Weighting(Protocol):
     """ω: how likely a draft step with a given reward is kept."""
@@ -90,9 +92,7 @@ class Logistic:
     reads_reward = True
 
     def omega(self, reward: float) -> float:
-        z = self.alpha * (reward - self.delta)
-        # the form whose exponent is never positive, so that no reward overflows
-        return 1.0 / (1.0 + math.exp(-z)) if z >= 0 else math.exp(z) / (1.0 + math.exp(z))
+        return sigmoid(self.alpha * (reward - self.delta))
 
 
 def decide(weighting: Weighting, reward: float | None, u: float) -> Verdict:

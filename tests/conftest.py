@@ -18,6 +18,7 @@ from rsd.records import Record
 from rsd.store import Key, read_records
 
 ROOT = Path(__file__).parents[1]
+SHARED = Path(os.environ.get("RSD_SHARED", ROOT.parent / "shared"))  # public test sets and labelled answers
 
 Compose = Callable[..., RunConfig]
 Run = Callable[..., dict[Key, Record]]

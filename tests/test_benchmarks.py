@@ -4,9 +4,14 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
+from rsd.benchmarks.hub import HubBenchmark
 from rsd.benchmarks.jsonl import JsonLinesBenchmark, data_hash
+from rsd.config import build
+from rsd.errors import DataError
 from rsd.plan import make_plan
-from tests.conftest import compose_config
+from tests.conftest import SHARED, compose_config
 
 
 def test_fields_are_named_and_the_rest_of_the_row_is_kept(tmp_path: Path) -> None:
@@ -43,3 +48,32 @@ def test_tiny_chain_has_500_questions_of_five_levels() -> None:
     assert plan.size == len(plan.problems) == 500
     assert Counter(problem.row["level"] for problem in plan.problems) == dict.fromkeys(range(1, 6), 100)
     assert len({problem.question for problem in plan.problems}) == 500
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "first"), [("math500", 500, "\\left( 3, \\frac{\\pi}{2} \\right)"), ("gsm8k", 1319, "18")]
+)
+def test_a_hub_benchmark_reads_a_local_file_of_the_same_fields(name: str, size: int, first: str) -> None:
+    config = compose_config(f"benchmark={name}", f"benchmark.path={SHARED / 'benchmarks' / name}.jsonl")
+    problems = build(config.benchmark, "benchmark").problems()
+    assert len(problems) == size
+    assert problems[0].answer == first
+
+
+def test_a_worked_answer_without_the_pattern_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "b.jsonl"
+    path.write_text('{"question": "1+1?", "answer": "1+1=2\\n#### 2"}\n{"question": "2+2?", "answer": "4"}\n')
+    benchmark = JsonLinesBenchmark(name="b", path=str(path), answer_pattern="#### (.+)")
+    with pytest.raises(DataError, match=r"line 2 .* no gold answer of the form #### \(\.\+\)"):
+        benchmark.problems()
+
+
+def test_without_a_network_the_sentence_names_both_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("datasets.load_dataset", _no_network)
+    benchmark = HubBenchmark(name="math500", hub="HuggingFaceH4/MATH-500", split="test")
+    with pytest.raises(DataError, match=r"benchmark\.path=FILE.*python -m rsd\.fetch benchmark=math500"):
+        benchmark.problems()
+
+
+def _no_network(*_: object, **__: object) -> None:
+    raise ConnectionError("no route to the hub")

@@ -24,7 +24,7 @@ def fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
     monkeypatch.setattr("rsd.engines.transformers.load_model", refuse)
     monkeypatch.setattr(sys, "argv", ["rsd.run", *arguments])
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
-    monkeypatch.setattr("rsd.run._failures", [])
+    monkeypatch.setattr("rsd.command._failures", [])
     status = main()
     errors = capsys.readouterr().err.strip()
     assert status == 2

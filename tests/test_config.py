@@ -9,7 +9,7 @@ from rsd.config import lowered
 from rsd.errors import ConfigError
 from rsd.methods.trajectory import Limits
 from rsd.plan import make_plan
-from tests.conftest import ROOT, compose_config
+from tests.conftest import ROOT, SHARED, compose_config
 
 GROUPS = ("model", "prm", "weighting", "method", "benchmark", "engine", "logger")
 OPTIONS = [(path.parent.name, path.stem) for group in GROUPS for path in sorted((ROOT / "conf" / group).glob("*.yaml"))]
@@ -17,8 +17,13 @@ OPTIONS = [(path.parent.name, path.stem) for group in GROUPS for path in sorted(
 
 @pytest.mark.parametrize(("group", "option"), OPTIONS)
 def test_every_option_composes_and_builds(group: str, option: str, tmp_path: Path) -> None:
-    plan = make_plan(compose_config(f"{group}={option}", f"results_dir={tmp_path}", "limit=1"))
+    overrides = [f"{group}={option}", f"results_dir={tmp_path}", "limit=1"]
+    benchmark = compose_config(*overrides).benchmark
+    if "hub" in benchmark:  # no network here
+        overrides.append(f"benchmark.path={SHARED / 'benchmarks' / benchmark['name']}.jsonl")
+    plan = make_plan(compose_config(*overrides))
     assert plan.method.roles
+    assert plan.size == (benchmark.get("size") or plan.size)
 
 
 @pytest.mark.parametrize(("group", "option"), OPTIONS)

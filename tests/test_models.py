@@ -1,15 +1,15 @@
 """Which models a run loads, and which pairs it refuses."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from rsd.errors import ModelError
 from rsd.models import load_models
 from rsd.plan import make_plan
 from rsd.tiny.tokenizer import build_tokenizer
-from tests.conftest import compose_config
+from tests.conftest import Command, Run, compose_config
 
 
 @pytest.mark.parametrize(
@@ -27,14 +27,49 @@ def test_only_the_models_that_the_method_needs_are_loaded(overrides: list[str], 
     assert set(plan.engine.shapes()) == roles
 
 
-def test_two_tokenizers_are_refused(tmp_path: Path) -> None:
+def test_two_tokenizers_are_told_from_one(tmp_path: Path) -> None:
     target = compose_config().model.policies["target"]
     other = shutil.copytree(target.path, tmp_path / "other")
     tokenizer = build_tokenizer(seed=0)
     tokenizer.add_tokens(["<new>"])
     tokenizer.save_pretrained(other)
-    with pytest.raises(ModelError, match="have different tokenizers"):
-        load_models(make_plan(compose_config(f"model.target.path={other}")))
+    assert load_models(make_plan(compose_config())).one_tokenizer
+    assert not load_models(make_plan(compose_config(f"model.target.path={other}"))).one_tokenizer
+
+
+def test_another_size_than_the_configuration_names_is_told_and_kept(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("method=single", "method.role=draft", "++model.draft.parameters=7000000000", "limit=1")
+    remark = "parameters; model.draft.parameters says 7,000,000,000."
+    assert remark in capsys.readouterr().err
+    (manifest,) = tmp_path.rglob("manifest.json")
+    assert json.loads(manifest.read_text())["remarks"][0].endswith(remark)
+
+
+def in_cache(home: Path, commit: str, folder: str) -> None:
+    """Put a checkpoint where a download of the hub's model rsd/family would lie, as its newest commit."""
+    model = home / "hub" / "models--rsd--family"
+    shutil.copytree(folder, model / "snapshots" / commit, dirs_exist_ok=True)
+    (model / "refs").mkdir(exist_ok=True)
+    (model / "refs" / "main").write_text(commit)
+
+
+def test_the_commit_of_a_hub_model_is_kept_and_another_one_does_not_go_on_the_run(cli: Command, tmp_path: Path) -> None:
+    old, new = "a" * 40, "b" * 40
+    folder = compose_config().model.policies["draft"].path
+    wanted = ["method=single", "method.role=draft", "model.draft.path=rsd/family"]
+    offline = {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "1"}
+    in_cache(tmp_path / "home", old, folder)
+    assert cli(*wanted, "limit=2", **offline).returncode == 0
+    (manifest,) = (tmp_path / "results").rglob("manifest.json")
+    assert json.loads(manifest.read_text())["revisions"] == {"draft": old}
+    in_cache(tmp_path / "home", new, folder)
+    moved = cli(*wanted, "limit=4", **offline)
+    assert moved.returncode == 2
+    assert f"began with commit {old} of the model" in moved.stderr
+    assert f"model.draft.revision={old}" in moved.stderr
+    assert cli(*wanted, "limit=2", **offline).returncode == 0  # which needs no model
 
 
 def test_shapes_count_parameters_and_leave_out_what_is_only_looked_up() -> None:

@@ -6,6 +6,8 @@ problems = benchmark.problems()
 
 import hashlib
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +19,14 @@ from rsd.records import FolderName, Problem, question_ids
 @dataclass(frozen=True, kw_only=True)
 class JsonLinesBenchmark:
     """`path` holds the rows; `question` and `answer` name their fields; `size` is the whole
-    benchmark's number of questions (null: what the file holds)."""
+    benchmark's number of questions (null: what the file holds). `answer_pattern`: where a gold answer
+    ends a worked solution, the regular expression whose first group is the answer."""
 
     name: FolderName
-    path: str
+    path: str | None
     question: str = "question"
     answer: str = "answer"
+    answer_pattern: str | None = None
     size: int | None = None
 
     def problems(self) -> list[Problem]:
@@ -31,7 +35,7 @@ class JsonLinesBenchmark:
         Raises DataError that names the file and the line when one is not an object with a non-blank
         question and an answer, and when there is none at all.
         """
-        rows = [self._row(number, line) for number, line in self._lines()]
+        rows = [self._checked(place, row) for place, row in self._rows()]
         if not rows:
             raise DataError(f"benchmark.path: {self.path} holds no question.")
         names = question_ids(str(row[self.question]) for row in rows)
@@ -45,19 +49,21 @@ class JsonLinesBenchmark:
             for name, row in zip(names, rows, strict=True)
         ]
 
-    def _lines(self) -> list[tuple[int, str]]:
+    def _rows(self) -> Iterator[tuple[str, Any]]:
+        """Every row, and where it stands."""
         try:
-            text = Path(self.path).read_text(encoding="utf-8")
+            text = Path(str(self.path)).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise DataError(f"benchmark.path: cannot read {self.path}: {error}") from error
-        return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                place = f"benchmark.path: line {number} of {self.path}"
+                try:
+                    yield place, json.loads(line)
+                except ValueError as error:
+                    raise DataError(f"{place} is not JSON ({error}).") from error
 
-    def _row(self, number: int, line: str) -> dict[str, Any]:
-        place = f"benchmark.path: line {number} of {self.path}"
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise DataError(f"{place} is not JSON ({error}).") from error
+    def _checked(self, place: str, row: Any) -> dict[str, Any]:
         if not isinstance(row, dict):
             raise DataError(f"{place} is not a JSON object.")
         if not isinstance(row.get(self.question), str) or not row[self.question].strip():
@@ -68,7 +74,15 @@ class JsonLinesBenchmark:
             (row[self.question] + str(row[self.answer])).encode()
         except UnicodeEncodeError as error:
             raise DataError(f"{place} holds half of a character ({error}).") from error
-        return row
+        if self.answer_pattern is None:
+            return row
+        found = re.search(self.answer_pattern, str(row[self.answer]))
+        if found is None:
+            raise DataError(
+                f"{place} has no gold answer of the form {self.answer_pattern} in the field '{self.answer}' "
+                "(benchmark.answer_pattern gives the form)."
+            )
+        return {**row, self.answer: found[1], "worked_answer": row[self.answer]}
 
 
 def data_hash(problems: list[Problem]) -> str:

@@ -6,6 +6,7 @@ batched, cached or placed where is the engine's own affair. Same call, same answ
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rsd.cost import Shape
@@ -51,6 +52,14 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Logprobs:
+    """Log-probabilities in nats [tokens of a continuation], at temperature 1 and top-p 1."""
+
+    values: tuple[float, ...]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reward:
     """The newest step's reward."""
 
@@ -79,6 +88,10 @@ class PolicyModel(Protocol):
         """Continue `context` by one piece."""
         ...
 
+    async def logprobs(self, context: Context, continuation: Sequence[int]) -> Logprobs:
+        """What the model would have given each token of `continuation` (one or more) after `context`."""
+        ...
+
 
 class Classifier(Protocol):
     """A model read at the last token of its input."""
@@ -105,11 +118,17 @@ class RewardModel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """The models of a run, by role; only those that the method needs are there."""
+    """The models of a run, by role; only those that the method needs are there.
+
+    `one_tokenizer`: draft and target read each other's tokens as they are. `remarks`: sentences on
+    what is not as the configuration or an adapter expects, and runs all the same.
+    """
 
     draft: PolicyModel | None = None
     target: PolicyModel | None = None
     prm: RewardModel | None = None
+    one_tokenizer: bool = True
+    remarks: tuple[str, ...] = ()
 
     @property
     def policies(self) -> list[PolicyRole]:
@@ -130,7 +149,8 @@ class ModelSource:
 
     `key` names the setting to change when loading fails (``model.draft.path``). `path` is a hub id or a
     local folder. `context` is the most tokens one request of the run can hold. `prompt` is the
-    prompt with ``{question}`` in it, or None for the tokenizer's own chat template.
+    prompt with ``{question}`` in it, or None for the tokenizer's own chat template. `parameters` is how
+    many the model should have, None where nobody says.
     """
 
     key: str
@@ -139,6 +159,7 @@ class ModelSource:
     dtype: str
     context: int
     prompt: str | None = None
+    parameters: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +174,11 @@ class Totals:
 
 class Engine(Protocol):
     """Loads models and serves them until closed."""
+
+    def prepare(self, sources: Mapping[Role, ModelSource], logs: Path) -> None:
+        """Hear of every model of the run before the first is loaded, and of the folder for what its own
+        processes print. Raises ModelError, ConfigError."""
+        ...
 
     def load_policy(self, role: PolicyRole, source: ModelSource) -> PolicyModel:
         """Load the policy of `role`. Raises ModelError."""

@@ -13,8 +13,9 @@ from random import Random
 import torch
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
-from rsd.engines.base import Classification, Completion, Context, ModelSource, Sampling
+from rsd.engines.base import Classification, Completion, Context, Logprobs, ModelSource, Sampling
 from rsd.engines.batcher import Request
+from rsd.engines.prompts import prompt_ids
 from rsd.engines.sampler import sample
 from rsd.errors import ModelError
 from rsd.records import Finish, PolicyRole, Usage
@@ -30,6 +31,13 @@ class _Generation(Request):
     rng: Random
     start: int
     logprob: float = 0.0
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class _Continuation(Request):
+    """A request for the log-probabilities of text that is given."""
+
+    continuation: tuple[int, ...]
 
 
 class BatchedPolicy:
@@ -55,12 +63,7 @@ class BatchedPolicy:
 
     def prompt(self, question: str) -> tuple[int, ...]:
         """Token ids of the prompt: the configured text, or the tokenizer's chat template."""
-        if self._template is None:
-            messages = [{"role": "user", "content": question}]
-            text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        else:
-            text = self._template.replace("{question}", question)
-        return tuple(self.tokenizer(text, add_special_tokens=False).input_ids)
+        return prompt_ids(self.tokenizer, self._template, question)
 
     async def generate(self, context: Context, sampling: Sampling) -> Completion:
         """Continue `context` until the delimiter, EOS or `sampling.max_tokens`."""
@@ -77,9 +80,46 @@ class BatchedPolicy:
         completion: Completion = await request.future
         return completion
 
+    async def logprobs(self, context: Context, continuation: Sequence[int]) -> Logprobs:
+        """What the model would have given each token of `continuation` after `context`."""
+        request = _Continuation(
+            prompt=context.prompt,
+            tokens=[*context.prompt, *context.response, *continuation[:-1]],
+            future=asyncio.get_running_loop().create_future(),
+            reads=len(continuation),
+            continuation=tuple(continuation),
+        )
+        self._submit(request)
+        logprobs: Logprobs = await request.future
+        return logprobs
+
     def advance(self, group: Sequence[Request], logits: torch.Tensor) -> list[int | None]:
+        """Choose the next token of every request that writes, from its row of `logits` [reads, vocabulary]."""
+        if not any(isinstance(request, _Continuation) for request in group):
+            return self._choose([r for r in group if isinstance(r, _Generation)], logits)
+        following: list[int | None] = []
+        for request, rows in zip(group, logits.split([r.reads for r in group]), strict=True):
+            if isinstance(request, _Continuation):
+                self._tell(request, rows)
+                following.append(None)
+            elif isinstance(request, _Generation):
+                following += self._choose([request], rows)
+        return following
+
+    def _tell(self, request: _Continuation, logits: torch.Tensor) -> None:
+        """Finish `request` with the log-probabilities that its `logits` [reads, vocabulary] give."""
+        values = logits.log_softmax(-1).gather(1, torch.tensor(request.continuation)[:, None]).squeeze(1).tolist()
+        usage = Usage(prompt=len(request.tokens), cached=request.cached, verified=len(values), passes=1)
+        if not all(map(math.isfinite, values)):
+            request.future.set_exception(self._not_finite())
+        elif not request.future.cancelled():
+            request.future.set_result(Logprobs(values=tuple(values), usage=usage))
+
+    def _not_finite(self) -> ModelError:
+        return ModelError(f"The {self.role} model gave logits that are not finite numbers; its weights may be corrupt.")
+
+    def _choose(self, requests: Sequence[_Generation], logits: torch.Tensor) -> list[int | None]:
         """Choose every request's next token from its `logits` [requests, vocabulary]."""
-        requests = [r for r in group if isinstance(r, _Generation)]
         chosen = logits.argmax(-1)
         drawn = [i for i, r in enumerate(requests) if r.sampling.temperature > 0]
         if drawn:
@@ -98,8 +138,7 @@ class BatchedPolicy:
 
     def _write(self, request: _Generation, token: int, logprob: float) -> int | None:
         if not math.isfinite(logprob):
-            message = f"The {self.role} model gave logits that are not finite numbers; its weights may be corrupt."
-            request.future.set_exception(ModelError(message))
+            request.future.set_exception(self._not_finite())
             return None
         request.logprob += logprob
         written = [*request.tokens[request.start :], token]

@@ -42,11 +42,13 @@ class Row:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Request:
-    """One call in progress. `tokens` grows while it runs; `cached` is how many of them its row already held."""
+    """One call in progress. `tokens` grows while it runs; `cached` is how many of them its row already held.
+    `reads`: after how many of its last tokens the head is read."""
 
     prompt: tuple[int, ...]
     tokens: list[int]
     future: asyncio.Future[Any]
+    reads: int = 1
     row: Row | None = None
     cached: int = 0
     done: bool = False
@@ -57,8 +59,8 @@ class Request:
         return len(self.tokens) - len(_row(self).tokens)
 
 
-# Given requests and the head's outputs [requests, width] for their last tokens: the token that each goes on with,
-# or None where it is finished and its future is set.
+# Given requests and the head's outputs [reads of all of them, width]: the token that each goes on with, or None where
+# it is finished and its future is set.
 Advance = Callable[[list[Request], torch.Tensor], Sequence[int | None]]
 
 
@@ -162,7 +164,7 @@ class Batcher:
     def _forward(self, group: list[Request], width: int, rows: int) -> torch.Tensor:
         """Run the new tokens of those of `group` that are not done, padded to `width` tokens and `rows` rows.
 
-        Returns the head's outputs [requests, outputs] for the last token of each of them.
+        Returns the head's outputs [reads, width] for the last tokens of each of them.
         """
         with self._timed():
             places = [i for i, request in enumerate(group) if not request.done]
@@ -178,8 +180,10 @@ class Batcher:
                 past_key_values=self.cache,
                 use_cache=True,
             ).last_hidden_state
-            read = places + places[:1] * (-len(places) % SMALLEST_PRODUCT)
-            outputs: torch.Tensor = self.head(hidden[read, [len(fresh[i]) - 1 for i in read]])[: len(places)].float()
+            read = [(i, len(fresh[i]) - n) for i in places for n in range(group[i].reads, 0, -1)]
+            filled = read + read[:1] * (-len(read) % SMALLEST_PRODUCT)
+            sequences, tokens = zip(*filled, strict=True)
+            outputs: torch.Tensor = self.head(hidden[sequences, tokens])[: len(read)].float()
         for i in places:
             _row(group[i]).tokens += fresh[i]
         count = sum(len(fresh[i]) for i in places)
@@ -199,7 +203,7 @@ class Batcher:
     def _admit(self, request: Request) -> None:
         """Give the request the idle row that already holds most of it, else the least recently used."""
         relatives = self._of_prompt.get(request.prompt, set())
-        reusable = len(request.tokens) - 1  # the last token must run: its output is what is asked for
+        reusable = len(request.tokens) - request.reads  # these must run: their outputs are what is asked for
         shared = {row: min(_common_prefix(row.tokens, request.tokens), reusable) for row in relatives}
         closest = max(shared, key=lambda row: (shared[row], -row.index), default=None)
         own = max((row for row in shared if row.index in self._idle), key=lambda row: shared[row], default=None)

@@ -3,15 +3,27 @@
 model = load_model(AutoModelForCausalLM, source)
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from rsd.cost import Shape
 from rsd.engines.base import ModelSource
 from rsd.errors import ModelError
+
+
+def load_config(source: ModelSource) -> Any:
+    """Read the configuration that lies beside the weights. Raises ModelError."""
+    try:
+        config = AutoConfig.from_pretrained(source.path, revision=source.revision)
+    except Exception as error:  # of many kinds: each library below raises its own
+        raise _unreadable(source, "the configuration", error) from error
+    if not config.architectures:
+        raise ModelError(f"{source.key}: {source.path} names no architecture in its config.json.")
+    return config
 
 
 def load_model(auto_class: Any, source: ModelSource) -> Any:
@@ -34,10 +46,7 @@ def load_model(auto_class: Any, source: ModelSource) -> Any:
         raise _unreadable(source, "the weights", error) from error
     absent = sorted(report["missing_keys"]) + sorted(str(key) for key in report["mismatched_keys"])
     if absent:
-        raise ModelError(
-            f"{source.key}: {source.path} lacks {len(absent)} of the model's weights or holds them in another "
-            f"shape, {absent[0]} among them; it is not a complete checkpoint of this architecture."
-        )
+        raise incomplete(source, absent)
     return model.eval()
 
 
@@ -67,6 +76,14 @@ def shape_of(model: Any) -> Shape:
         layers=config.num_hidden_layers,
         heads=heads,
         head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
+    )
+
+
+def incomplete(source: ModelSource, absent: Sequence[str]) -> ModelError:
+    """The error of a checkpoint that does not hold the weights `absent`, or not in the model's shape."""
+    return ModelError(
+        f"{source.key}: {source.path} lacks {len(absent)} of the model's weights or holds them in another "
+        f"shape, {absent[0]} among them; it is not a complete checkpoint of this architecture."
     )
 
 

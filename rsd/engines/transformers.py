@@ -10,16 +10,18 @@ most rows ready. Questions gather before each model that way, and its forward pa
 
 import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 from annotated_types import Ge, Gt
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+from transformers import AutoModelForCausalLM
 
 from rsd.cost import Shape
 from rsd.engines.base import ModelSource, Totals
 from rsd.engines.batched import BatchedClassifier, BatchedPolicy, Submit
 from rsd.engines.batcher import Advance, Batcher, Request
+from rsd.engines.classifiers import load_classifier, width
 from rsd.engines.loading import load_model, load_tokenizer, shape_of
 from rsd.engines.row_cache import RowCache
 from rsd.records import PolicyRole, Role
@@ -53,6 +55,9 @@ class TransformersEngine:
         self._work_arrived = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
 
+    def prepare(self, sources: Mapping[Role, ModelSource], logs: Path) -> None:
+        """Nothing: every model has a cache of its own size, and none a process."""
+
     def load_policy(self, role: PolicyRole, source: ModelSource) -> BatchedPolicy:
         """Load a causal language model and its tokenizer. Raises ModelError."""
         model = load_model(AutoModelForCausalLM, source)
@@ -62,8 +67,8 @@ class TransformersEngine:
 
     def load_classifier(self, source: ModelSource) -> BatchedClassifier:
         """Load a sequence classifier and its tokenizer as the PRM. Raises ModelError."""
-        model = load_model(AutoModelForSequenceClassification, source)
-        classifier = BatchedClassifier(load_tokenizer(source), model.config.num_labels, self._submitter("prm"))
+        model = load_classifier(source)
+        classifier = BatchedClassifier(load_tokenizer(source), width(model), self._submitter("prm"))
         self._serve("prm", model, model.score, source, classifier.advance)
         return classifier
 

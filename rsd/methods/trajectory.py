@@ -15,6 +15,7 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Le, MinLen
 
 from rsd.engines.base import Completion, Context, Models, Sampling
+from rsd.errors import ModelError
 from rsd.keys import keyed_seed, uniform
 from rsd.records import EndReason, PolicyRole, Problem, Proposal, Role, Solution, Usage
 from rsd.weighting import Verdict
@@ -73,7 +74,7 @@ class Trajectory:
         self._clock = clock
         self._proposals: list[Proposal] = []
         self._open: Proposal | None = None  # proposed, and neither kept nor left out yet
-        self._response: tuple[int, ...] = ()
+        self._responses: dict[PolicyRole, tuple[int, ...]] = dict.fromkeys(models.policies, ())
         self._prompts: dict[PolicyRole, tuple[int, ...]] = {
             role: models.policy(role).prompt(problem.question) for role in models.policies
         }
@@ -124,8 +125,9 @@ class Trajectory:
     def keep(self, proposal: Proposal, verdict: Verdict | None = None) -> None:
         """Append the proposal to the response, and end the question where it or a limit says so."""
         self._settle(proposal, verdict, kept=True)
-        self._response += proposal.token_ids
         self.steps.append(proposal.text)
+        for role in self._responses:
+            self._responses[role] = self._continued(role, proposal)
         self.ended = self._end_after(proposal)
 
     def reject(self, proposal: Proposal, verdict: Verdict) -> None:
@@ -154,10 +156,30 @@ class Trajectory:
     def _room(self) -> int:
         """Tokens that the response may still grow by."""
         limits = self._decoding.limits
-        room = limits.total_tokens - self._prompt_tokens - len(self._response)
+        room = limits.total_tokens - self._prompt_tokens - self._written
         if limits.response_tokens is not None:
-            room = min(room, limits.response_tokens - len(self._response))
+            room = min(room, limits.response_tokens - self._written)
         return room
+
+    @property
+    def _written(self) -> int:
+        """Tokens of the response so far, by the tokenizer that needs the most."""
+        return max(map(len, self._responses.values()))
+
+    def _continued(self, role: PolicyRole, proposal: Proposal) -> tuple[int, ...]:
+        """The response with `proposal`, in tokens that `role` reads: the proposal's own, or its text encoded
+        by itself where a model with another tokenizer wrote it.
+
+        Raises ModelError where the response does not survive the tokenizer (one that normalises, say).
+        """
+        response = self._responses[role]
+        if role == proposal.origin or self._models.one_tokenizer or proposal.finish == "eos":
+            return response + proposal.token_ids
+        tokenizer = self._models.policy(role).tokenizer
+        response += tuple(tokenizer(proposal.text, add_special_tokens=False).input_ids)
+        if tokenizer.decode(list(response), clean_up_tokenization_spaces=False) != "".join(self.steps):
+            raise ModelError(f"model.{role}.path: its tokenizer does not give back the step {proposal.text[:80]!r}.")
+        return response
 
     def _end_after(self, proposal: Proposal) -> EndReason | None:
         limits = self._decoding.limits
@@ -167,7 +189,7 @@ class Trajectory:
             return "repetition"
         if len(self.steps) >= limits.steps:
             return "max_steps"
-        if limits.response_tokens is not None and len(self._response) >= limits.response_tokens:
+        if limits.response_tokens is not None and self._written >= limits.response_tokens:
             return "response_limit"
         if self._room() < 1:
             return "context_limit"
@@ -191,7 +213,7 @@ class Trajectory:
     ) -> Completion:
         written = tuple(token for piece in before for token in piece.token_ids)
         return await self._models.policy(role).generate(
-            Context(prompt=self._prompts[role], response=self._response + written),
+            Context(prompt=self._prompts[role], response=self._responses[role] + written),
             Sampling(
                 temperature=self._decoding.temperature,
                 top_p=self._decoding.top_p,

@@ -37,6 +37,10 @@ class Adapter(Protocol):
         """The reward, from the head's raw outputs [labels]."""
         ...
 
+    def remarks(self, tokenizer: "PreTrainedTokenizerBase") -> list[str]:
+        """Sentences on what `tokenizer` has otherwise than the documented model."""
+        ...
+
 
 class ProcessReward:
     """Scores the newest step of a solution; earlier steps come from the engine's cache.

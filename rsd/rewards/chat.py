@@ -3,9 +3,10 @@
 The tiny family's PRM has this format: one logit, read at the last token of a step.
 """
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
+
+from rsd.sigmoid import sigmoid
 
 if TYPE_CHECKING:  # heavy, and only named here
     from transformers import PreTrainedTokenizerBase
@@ -26,5 +27,7 @@ class ChatPRM:
         return tuple(tokenizer(text, add_special_tokens=False).input_ids)
 
     def value(self, logits: Sequence[float]) -> float:
-        logit = logits[0]
-        return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
+        return sigmoid(logits[0])
+
+    def remarks(self, tokenizer: "PreTrainedTokenizerBase") -> list[str]:
+        return []

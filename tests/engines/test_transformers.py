@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
-from rsd.engines.base import Completion, Context, ModelSource, PolicyModel, Sampling
+from rsd.engines.base import Completion, Context, Logprobs, ModelSource, PolicyModel, Sampling
 from rsd.engines.transformers import TransformersEngine
 from rsd.errors import ModelError
 from rsd.plan import make_plan
@@ -127,6 +127,43 @@ def test_log_probabilities_are_the_models_own_at_temperature_1() -> None:
         assert completion.logprob == pytest.approx(own, abs=1e-3)
 
 
+def test_the_logprobs_of_a_text_are_those_of_the_model_whatever_else_is_in_flight() -> None:
+    asked = questions(12)
+
+    async def use(engine: TransformersEngine) -> tuple[list[tuple[int, ...]], list[Completion], list[Logprobs]]:
+        draft, target = engine.load_policy("draft", source("s")), engine.load_policy("target", source("m"))
+        prompts = [target.prompt(question) for question in asked]
+        steps = await write(draft, asked, sampling(temperature=1.0, max_tokens=30))
+        contexts = [Context(prompt=prompt) for prompt in prompts]
+        noise = write(target, asked[::-1], sampling(max_tokens=40))
+        judged = asyncio.gather(*map(target.logprobs, contexts, [step.token_ids for step in steps]))
+        again = asyncio.gather(*map(target.logprobs, contexts, [step.token_ids[:1] for step in steps]))
+        (first, one, _) = await asyncio.gather(judged, again, noise)
+        assert [logprobs.values for logprobs in one] == [logprobs.values[:1] for logprobs in first]
+        return prompts, steps, first
+
+    prompts, steps, judged = serve(use)
+    model = AutoModelForCausalLM.from_pretrained(source("m").path)
+    for prompt, step, logprobs in zip(prompts, steps, judged, strict=True):
+        with torch.inference_mode():
+            logits = model(torch.tensor([[*prompt, *step.token_ids]])).logits[0, len(prompt) - 1 : -1]
+        expected = logits.log_softmax(-1).gather(1, torch.tensor(step.token_ids)[:, None]).squeeze(1)
+        assert logprobs.values == pytest.approx(expected.tolist(), abs=1e-4)
+        assert logprobs.usage.verified == len(step.token_ids)
+
+
+def test_a_models_own_text_has_the_logprob_that_it_was_written_with() -> None:
+    async def use(engine: TransformersEngine) -> None:
+        policy = engine.load_policy("draft", source("s"))
+        context = Context(prompt=policy.prompt(questions(1)[0]))
+        step = await policy.generate(context, sampling(temperature=1.0))
+        logprobs = await policy.logprobs(context, step.token_ids)
+        assert sum(logprobs.values) == pytest.approx(step.logprob, abs=1e-4)
+        assert logprobs.usage.cached == len(context.prompt) - 1  # all but the tokens whose outputs are read
+
+    serve(use)
+
+
 def test_samples_follow_the_models_distribution() -> None:
     """The second token after a prompt with a known first one, 4,000 draws against softmax."""
     (question,) = questions(1)
@@ -221,7 +258,9 @@ def test_broken_checkpoints_are_refused_in_one_sentence(tmp_path: Path) -> None:
     assert load(corrupt).startswith("model.draft.path: cannot read the weights")
 
     headless = shutil.copytree(whole, tmp_path / "causal")
-    assert "lacks 1 of the model's weights" in load(headless, prm=True)  # a language model is no reward model
+    assert "is a Qwen2ForCausalLM, which has no reward head" in load(
+        headless, prm=True
+    )  # a language model is no reward model
 
     weightless = shutil.copytree(whole, tmp_path / "weightless", ignore=shutil.ignore_patterns("*.safetensors"))
     assert load(weightless).startswith("model.draft.path: cannot read the weights")

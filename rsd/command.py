@@ -1,0 +1,105 @@
+"""What the commands that take the configuration share: Hydra around them, one sentence for every error::
+
+@hydra.main(**CONFIGURATION)
+def run(cfg): return attempt(cfg, invoke)
+
+leave(status(run))
+"""
+
+import logging
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from rsd.errors import RSDError, StoppedError, described
+
+if TYPE_CHECKING:  # needs pydantic, which --help and completion do without
+    from rsd.config import RunConfig
+
+PACKAGE = Path(__file__).parent
+CONFIGURATION = {"version_base": "1.3", "config_path": str(PACKAGE.parent / "conf"), "config_name": "config"}
+
+OmegaConf.register_new_resolver("package", lambda path: str(PACKAGE / path))
+INTERRUPTED = StoppedError("Interrupted; what was done is kept, and the same command goes on.")
+_stopped: list[int] = []  # stop signals that came outside of the runner, which handles its own
+_failures: list[Exception] = []  # told by status: Hydra would add lines of its own to a raised one
+
+
+def attempt(cfg: DictConfig, work: "Callable[[RunConfig], float | None]") -> float | None:
+    """Validate the composed configuration and do `work` with it; an error is kept for `status`."""
+    from rsd.config import check
+
+    try:
+        return work(check(OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)))
+    except StoppedError as error:
+        _failures.append(error)
+        raise KeyboardInterrupt from error  # stops a multirun as well; Hydra would go on with its next job
+    except Exception as error:
+        if HydraConfig.get().mode != RunMode.RUN:
+            raise
+        _failures.append(error)
+        return None
+
+
+def status(command: Callable[[], Any]) -> int:
+    """Run a command that Hydra wraps and return the exit status; errors are told in one sentence, with
+    a traceback where HYDRA_FULL_ERROR=1."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    full = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # let every error come here instead of to Hydra's own printer
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+    error: BaseException | None = None
+    try:
+        command()
+    except KeyboardInterrupt:
+        error = INTERRUPTED
+    except Exception as raised:
+        error = raised
+    error = _failures[0] if _failures else error
+    if error is not None and _stopped and not isinstance(error, StoppedError):
+        error = INTERRUPTED  # a library that was being imported made an error of its own of it
+    if error is None:
+        return 0
+    if full:
+        traceback.print_exception(error)
+    print(f"Error: {_sentence(error)}", file=sys.stderr)
+    return error.status if isinstance(error, RSDError) else 2
+
+
+def leave(status: int) -> NoReturn:
+    """Exit with `status`."""
+    if _stopped:  # Python would replace the status by death from SIGINT where the interrupt met an extension's code
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
+def _stop(number: int, _: object) -> None:
+    _stopped.append(number)
+    raise KeyboardInterrupt
+
+
+def _sentence(error: BaseException) -> str:
+    """The error in one sentence; of Hydra's, which wrap each other, what the innermost says."""
+    if isinstance(error, RSDError):
+        return str(error)
+    if not isinstance(error, (HydraException, OmegaConfBaseException)):
+        return f"unexpected {described(error)} (HYDRA_FULL_ERROR=1 shows where)"
+    cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
+    key = getattr(cause, "full_key", None)
+    if key and "not in struct" in str(cause):
+        return f"There is no key {key}; python -m rsd.run --help lists the keys."
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    return " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the environment")))

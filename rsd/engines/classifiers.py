@@ -1,0 +1,73 @@
+"""Reward models' heads in transformers: checkpoints whose architecture transformers itself does not have.
+
+    model = load_classifier(source)
+    logits = model.score(model.base_model(ids).last_hidden_state[:, -1])   # [rows, labels]
+
+A checkpoint of another architecture loads as transformers' own sequence classifier.
+"""
+
+from typing import Any
+
+import torch
+from transformers import AutoModelForSequenceClassification, Qwen2Config, Qwen2Model, Qwen2PreTrainedModel
+
+from rsd.engines.base import ModelSource
+from rsd.engines.loading import load_config, load_model
+from rsd.errors import ModelError
+
+
+class Qwen2ForPrmModel(Qwen2PreTrainedModel):
+    """Skywork-o1-Open-PRM: a linear value head with bias, ``v_head.summary`` in the checkpoint."""
+
+    def __init__(self, config: Qwen2Config) -> None:
+        super().__init__(config)
+        self.model = Qwen2Model(config)
+        self.v_head = torch.nn.ModuleDict({"summary": torch.nn.Linear(config.hidden_size, 1)})
+        self.post_init()
+
+    @property
+    def score(self) -> torch.nn.Module:
+        """The head: [rows, hidden] to [rows, 1]."""
+        return self.v_head["summary"]
+
+
+class Qwen2ForProcessRewardModel(Qwen2PreTrainedModel):
+    """Qwen2.5-Math-PRM: two linear layers with a ReLU between them, ``score.0`` and ``score.2``."""
+
+    def __init__(self, config: Qwen2Config) -> None:
+        super().__init__(config)
+        self.model = Qwen2Model(config)
+        self.score = torch.nn.Sequential(
+            torch.nn.Linear(config.hidden_size, config.hidden_size),
+            torch.nn.ReLU(),
+            torch.nn.Linear(config.hidden_size, 2),
+        )
+        self.post_init()
+
+
+OWN: dict[str, Any] = {kind.__name__: kind for kind in (Qwen2ForPrmModel, Qwen2ForProcessRewardModel)}
+
+
+def architecture(source: ModelSource) -> str:
+    """The architecture that the checkpoint names. Raises ModelError where that has no head to read a reward from."""
+    name = str(load_config(source).architectures[0])
+    if name not in OWN and not name.endswith("ForSequenceClassification"):
+        raise ModelError(f"{source.key}: {source.path} is a {name}, which has no reward head; name a reward model.")
+    return name
+
+
+def load_classifier(source: ModelSource) -> Any:
+    """Load the classifier of `source` by the architecture that its checkpoint names. Raises ModelError."""
+    return load_model(OWN.get(architecture(source), AutoModelForSequenceClassification), source)
+
+
+def classifier_from_config(source: ModelSource) -> Any:
+    """The classifier of `source` with fresh weights. Raises ModelError."""
+    kind, config = OWN.get(architecture(source)), load_config(source)
+    return kind(config) if kind else AutoModelForSequenceClassification.from_config(config)
+
+
+def width(model: Any) -> int:
+    """How many outputs the head of a loaded classifier has."""
+    *_, last = (module for module in model.score.modules() if isinstance(module, torch.nn.Linear))
+    return int(last.out_features)

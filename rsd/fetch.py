@@ -1,0 +1,65 @@
+"""Download a run's models and data on a machine with a network, for compute nodes without one::
+
+    python -m rsd.fetch model=qwen_math_7b prm=skywork_7b benchmark=math500
+    HF_HUB_OFFLINE=1 python -m rsd.run model=qwen_math_7b prm=skywork_7b benchmark=math500
+
+Both share the cache of ``HF_HOME``. Every role is fetched, whether or not a method will need it; what is there
+already, and local paths, cost nothing.
+"""
+
+import hydra
+from huggingface_hub import HfApi, snapshot_download
+from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+from omegaconf import DictConfig
+
+from rsd.benchmarks.hub import HubBenchmark
+from rsd.command import CONFIGURATION, attempt, leave, status
+from rsd.config import RunConfig, build
+from rsd.errors import ModelError
+from rsd.identity import resolve
+
+# Not the copies of the same weights in other formats.
+WEIGHTS, FALLBACK, REST = ("*.safetensors",), ("*.bin",), ("*.json", "*.txt", "*.model", "*.jinja")
+
+
+def fetch(config: RunConfig) -> None:
+    """Download every model and data set of `config` that lies on the hub, and print their sizes.
+
+    Raises ModelError or DataError, with the key to change, where one cannot be had.
+    """
+    wanted = [(f"model.{role}.path", p.path, p.revision) for role, p in config.model.policies.items()]
+    for key, path, revision in [*wanted, ("prm.path", config.prm.path, config.prm.revision)]:
+        if resolve(path, revision, key)["id"] == path:  # else a local folder
+            print(f"{path}: {_fetch_model(key, path, revision) / 1e9:.2f} GB", flush=True)
+    benchmark = build(config.benchmark, "benchmark")
+    if isinstance(benchmark, HubBenchmark) and benchmark.path is None:
+        print(f"{benchmark.hub}: {len(benchmark.download())} rows")
+
+
+def _fetch_model(key: str, path: str, revision: str | None) -> int:
+    """Download one repository; return its size in bytes."""
+    try:
+        files = HfApi().model_info(path, revision=revision, files_metadata=True).siblings or []
+        weights = WEIGHTS if any(file.rfilename.endswith(".safetensors") for file in files) else FALLBACK
+        snapshot_download(path, revision=revision, allow_patterns=[*weights, *REST])
+    except GatedRepoError as error:
+        raise ModelError(
+            f"{key}: {path} is gated; ask for access at https://huggingface.co/{path} and log in with hf auth login."
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise ModelError(f"{key}: the hub has no model {path}, or none that you may see.") from error
+    except Exception as error:  # no network, no space, a broken answer: each library below raises its own
+        cause = " ".join(str(error).split())[:300]
+        raise ModelError(f"{key}: cannot fetch {path} from the hub ({cause}); is there a network?") from error
+    endings = tuple(pattern.removeprefix("*") for pattern in (*weights, *REST))
+    return sum(file.size or 0 for file in files if file.rfilename.endswith(endings))
+
+
+@hydra.main(**CONFIGURATION)
+def run(cfg: DictConfig) -> float | None:
+    """Validate the composed configuration and fetch what it names."""
+    return attempt(cfg, fetch)
+
+
+if __name__ == "__main__":
+    leave(status(run))

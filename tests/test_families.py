@@ -1,0 +1,56 @@
+"""The paper's model families: what their names stand for, and what they bring along."""
+
+import pytest
+
+from tests.conftest import compose_config
+
+PARAMETERS = {
+    "Qwen/Qwen2.5-Math-1.5B-Instruct": 1_543_714_304,
+    "Qwen/Qwen2.5-Math-7B-Instruct": 7_615_616_512,
+    "Qwen/Qwen2.5-Math-72B-Instruct": 72_706_203_648,
+    "Qwen/Qwen2.5-1.5B-Instruct": 1_543_714_304,
+    "Qwen/Qwen2.5-7B-Instruct": 7_615_616_512,
+    "meta-llama/Llama-3.2-1B-Instruct": 1_235_814_400,
+    "meta-llama/Llama-3.1-8B-Instruct": 8_030_261_248,
+}
+
+
+@pytest.mark.parametrize(
+    ("family", "draft", "target"),
+    [
+        ("model=qwen_math_7b", "Qwen/Qwen2.5-Math-1.5B-Instruct", "Qwen/Qwen2.5-Math-7B-Instruct"),
+        ("model=qwen_math_72b", "Qwen/Qwen2.5-Math-7B-Instruct", "Qwen/Qwen2.5-Math-72B-Instruct"),
+        ("model=qwen_math_72b_1p5b", "Qwen/Qwen2.5-Math-1.5B-Instruct", "Qwen/Qwen2.5-Math-72B-Instruct"),
+        ("model=qwen_7b", "Qwen/Qwen2.5-1.5B-Instruct", "Qwen/Qwen2.5-7B-Instruct"),
+        ("model=llama_8b", "meta-llama/Llama-3.2-1B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
+    ],
+)
+def test_a_family_names_its_models_and_brings_engine_benchmark_and_prm(family: str, draft: str, target: str) -> None:
+    config = compose_config(family)
+    assert config.model.name == family.removeprefix("model=")
+    assert {role: policy.path for role, policy in config.model.policies.items()} == {"draft": draft, "target": target}
+    assert all(policy.parameters == PARAMETERS[policy.path] for policy in config.model.policies.values())
+    assert all(policy.revision is None for policy in config.model.policies.values())
+    assert (config.prm.name, config.benchmark["name"]) == ("skywork_7b", "math500")
+    assert config.engine["_target_"] == "rsd.engines.vllm.VLLMEngine"
+    assert (config.limits.total_tokens, config.limits.step_tokens, config.limits.steps) == (4096, 2048, 100)
+
+
+def test_what_the_command_line_names_comes_first() -> None:
+    config = compose_config("model=qwen_math_7b", "prm=qwen_prm_7b", "benchmark=gsm8k", "engine=transformers")
+    assert (config.prm.name, config.benchmark["name"]) == ("qwen_prm_7b", "gsm8k")
+    assert config.engine["_target_"] == "rsd.engines.transformers.TransformersEngine"
+
+
+@pytest.mark.parametrize(
+    ("prm", "path"),
+    [
+        ("prm=skywork_1p5b", "Skywork/Skywork-o1-Open-PRM-Qwen-2.5-1.5B"),
+        ("prm=skywork_7b", "Skywork/Skywork-o1-Open-PRM-Qwen-2.5-7B"),
+        ("prm=qwen_prm_7b", "Qwen/Qwen2.5-Math-PRM-7B"),
+        ("prm=qwen_prm_72b", "Qwen/Qwen2.5-Math-PRM-72B"),
+    ],
+)
+def test_a_prm_names_its_checkpoint_and_reads_beyond_its_trained_context(prm: str, path: str) -> None:
+    config = compose_config(prm).prm
+    assert (config.path, config.revision, config.max_length) == (path, None, 8192)
