@@ -1,4 +1,4 @@
-"""Write the tiny benchmarks, ``rsd/tiny/data/*.jsonl``: 500 questions each, 100 of a level, in mixed order.
+"""Write the tiny benchmarks, ``rsd/tiny/data/*.jsonl``: 500 questions each, equally many of a level, in mixed order.
 
 python -m rsd.tiny.benchmark
 """
@@ -13,11 +13,11 @@ from rsd.tiny.story import story
 
 FOLDER = Path(__file__).parent / "data"
 SEED = 2501
-OF_A_LEVEL = 100
+SIZE = 500
 BENCHMARKS: dict[str, tuple[Callable[[Random, int], WordProblem], tuple[int, ...]]] = {
     "tiny_chain": (chain, LEVELS),
     "tiny_story": (story, LEVELS),
-    "tiny_long": (story, (6, 7, 8, 9, 10)),
+    "tiny_long": (chain, (max(LEVELS) + 1,)),
 }
 
 
@@ -27,7 +27,7 @@ def lines(name: str) -> list[str]:
     rng = Random(f"{SEED}/{name}")
     rows: dict[str, dict[str, str | int]] = {}
     for number, level in enumerate(levels, start=1):
-        while len(rows) < OF_A_LEVEL * number:
+        while len(rows) < SIZE * number // len(levels):
             problem = kind(rng, level)
             rows[problem.question] = {
                 "question": problem.question,

@@ -17,7 +17,7 @@ from rsd.plan import make_plan
 from rsd.records import Usage
 from rsd.rewards.base import ProcessReward
 from rsd.rewards.chat import ChatPRM
-from rsd.tiny.rollouts import chat_prompt
+from rsd.tiny.policies import chat_prompt
 from tests.conftest import compose_config
 
 QUESTION = "Mia has 47 shells. She finds 25 more. How many shells does Mia have now?"
