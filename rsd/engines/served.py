@@ -21,13 +21,14 @@ if TYPE_CHECKING:  # heavy, and only named here
 
 
 class Replicas:
-    """Equal engines of one role. All calls of a question go to one of them, where its prefix is cached."""
+    """Equal engines of one role. All calls of a question go to one of them, where its prefix is cached: to that
+    which had the fewest calls in flight when the question's first one came."""
 
     def __init__(self) -> None:
         self.totals = Totals()
         self._engines: list[AsyncLLM] = []
-        self._of_prompt: dict[tuple[int, ...], int] = {}
-        self._questions: Counter[int] = Counter()  # by engine
+        self.of_prompt: dict[tuple[int, ...], int] = {}  # the engine of each question
+        self._in_flight: Counter[int] = Counter()
         self._numbers = itertools.count()
 
     def add(self, engine: "AsyncLLM") -> None:
@@ -41,16 +42,18 @@ class Replicas:
 
     async def request(self, context: Context, call: str, parameters: Any) -> Any:
         """Send `context` to its engine's `generate` or `encode`, and return the one, final answer."""
-        if context.prompt not in self._of_prompt:
-            least = min(range(len(self._engines)), key=lambda i: self._questions[i])
-            self._of_prompt[context.prompt] = least
-            self._questions[least] += 1
-        engine = self._engines[self._of_prompt[context.prompt]]
+        if context.prompt not in self.of_prompt:
+            self.of_prompt[context.prompt] = min(range(len(self._engines)), key=lambda i: self._in_flight[i])
+        number = self.of_prompt[context.prompt]
+        send = getattr(self._engines[number], call)
         ids = [*context.prompt, *context.response]
-        answers = getattr(engine, call)({"prompt_token_ids": ids}, parameters, request_id=str(next(self._numbers)))
-        async for answer in answers:
-            if answer.finished:
-                return answer
+        self._in_flight[number] += 1
+        try:
+            async for answer in send({"prompt_token_ids": ids}, parameters, request_id=str(next(self._numbers))):
+                if answer.finished:
+                    return answer
+        finally:
+            self._in_flight[number] -= 1
         raise ModelError("vLLM ended a request without an answer.")
 
     def count(self, tokens: int, forwards: int) -> None:
@@ -73,7 +76,7 @@ class ServedPolicy:
         self.tokenizer = tokenizer
         self._eos_ids = list(eos_ids)
         self._template = template
-        self._replicas = replicas
+        self.replicas = replicas
 
     def prompt(self, question: str) -> tuple[int, ...]:
         """Token ids of the prompt: the configured text, or the tokenizer's chat template."""
@@ -97,7 +100,7 @@ class ServedPolicy:
             spaces_between_special_tokens=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
-        answer = await self._replicas.request(context, "generate", parameters)
+        answer = await self.replicas.request(context, "generate", parameters)
         (output,) = answer.outputs
         ids = tuple(output.token_ids)
         finish: Finish = "length"
@@ -105,7 +108,7 @@ class ServedPolicy:
             finish = "step" if sampling.stop is not None and output.stop_reason == sampling.stop else "eos"
         written = list(ids[:-1] if finish == "eos" else ids)
         length, cached = len(context.prompt) + len(context.response), answer.num_cached_tokens or 0
-        self._replicas.count(length - cached + len(ids), len(ids))
+        self.replicas.count(length - cached + len(ids), len(ids))
         return Completion(
             # vLLM's own text ends with the stop string; ids are canonical, and may hold further newlines
             text=str(self.tokenizer.decode(written, skip_special_tokens=False, clean_up_tokenization_spaces=False)),
@@ -125,9 +128,9 @@ class ServedPolicy:
             temperature=0, max_tokens=1, prompt_logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY
         )
         whole = replace(context, response=(*context.response, *continuation))
-        answer = await self._replicas.request(whole, "generate", parameters)
+        answer = await self.replicas.request(whole, "generate", parameters)
         length = len(context.prompt) + len(whole.response)
-        self._replicas.count(length, 1)
+        self.replicas.count(length, 1)
         told = answer.prompt_logprobs[-len(continuation) :]
         return Logprobs(
             values=tuple(at[token].logprob for at, token in zip(told, continuation, strict=True)),
