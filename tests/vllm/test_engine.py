@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -53,9 +54,13 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 @pytest.fixture(scope="module")
 def tiny(loop: asyncio.AbstractEventLoop) -> Iterator[tuple[Plan, Models]]:
-    """The tiny family served by vLLM."""
+    """The tiny family served by vLLM, two copies of its draft."""
     args = f"args={{block_size: {BLOCK}}}"
-    plan = make_plan(compose_config("engine=vllm", *(f"engine.{role}.{args}" for role in ("draft", "target", "prm"))))
+    plan = make_plan(
+        compose_config(
+            "engine=vllm", "engine.draft.replicas=2", *(f"engine.{role}.{args}" for role in ("draft", "target", "prm"))
+        )
+    )
     yield plan, load_models(plan)
     loop.run_until_complete(plan.engine.close())
 
@@ -87,6 +92,7 @@ def outline(solution: Solution) -> list[tuple[object, ...]]:
 def test_both_engines_take_the_same_trajectories(tiny: tuple[Plan, Models], loop: asyncio.AbstractEventLoop) -> None:
     plan, models = tiny
     served = loop.run_until_complete(solve_all(plan, models, 50))
+    assert min(Counter(models.draft.replicas.of_prompt.values())[copy] for copy in (0, 1)) > 15
     embedded = make_plan(compose_config("engine=transformers"))
     expected = asyncio.run(solve_all(embedded, load_models(embedded), 50))
     assert [solution.end_reason for solution in served] == [solution.end_reason for solution in expected]
