@@ -55,6 +55,7 @@ def status(command: Callable[[], Any]) -> int:
     """Run a command that Hydra wraps and return the exit status; errors are told in one sentence, with
     a traceback where HYDRA_FULL_ERROR=1."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    os.environ.setdefault("HF_HUB_VERBOSITY", "error")  # not every retry: what comes of them is one sentence
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # let every error come here instead of to Hydra's own printer
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -100,3 +100,12 @@ def test_no_network_is_one_sentence(tmp_path: Path) -> None:
     assert refused.stderr.startswith("Error: model.draft.path: cannot fetch me/draft from the hub (")
     assert refused.stderr.endswith("is there a network?\n")
     assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_run_without_a_network_is_one_sentence_as_well(cli: Command, tmp_path: Path) -> None:
+    refused = cli("model.draft.path=me/draft", HF_ENDPOINT="http://127.0.0.1:9", HF_HOME=str(tmp_path))
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(
+        "Error: model.draft.path: cannot read the weights of me/draft: We couldn't connect"
+    )
+    assert len(refused.stderr.splitlines()) == 1
