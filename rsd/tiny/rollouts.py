@@ -24,12 +24,13 @@ BATCH = 256
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """One sampled solution of `question`, split into steps, each with its exact label, and whether it is
-    a whole right solution."""
+    a whole right solution; `reference` is the right one."""
 
     question: str
     steps: tuple[str, ...]
     labels: tuple[bool, ...]
     solved: bool
+    reference: str
 
 
 @torch.inference_mode()
@@ -62,7 +63,8 @@ def sample_rollouts(
         for problem, reply in zip(chunk, replies, strict=True):
             steps = tuple(STEP.findall(reply))
             labels = tuple(problem.correct(steps))
-            rollouts.append(Rollout(problem.question, steps, labels, problem.solved_by(steps)))
+            reference = "".join(problem.steps)
+            rollouts.append(Rollout(problem.question, steps, labels, problem.solved_by(steps), reference))
     return rollouts
 
 
@@ -76,4 +78,4 @@ def store(rollouts: Sequence[Rollout], path: Path) -> None:
 def stored(path: Path) -> list[Rollout]:
     """The rollouts that `store` wrote to `path`."""
     rows = map(json.loads, path.open(encoding="utf-8"))
-    return [Rollout(r["question"], tuple(r["steps"]), tuple(r["labels"]), r["solved"]) for r in rows]
+    return [Rollout(**{**row, "steps": tuple(row["steps"]), "labels": tuple(row["labels"])}) for row in rows]
