@@ -56,7 +56,7 @@ def voting(policy: Qwen2ForCausalLM, tokenizer: PreTrainedTokenizerBase) -> tupl
 def scores(name: str, rollouts: Sequence[Rollout], tokenizer: PreTrainedTokenizerBase) -> Scored:
     """The reward model's probability for every place where it is read, and whether it is right there."""
     model = Qwen2ForSequenceClassification.from_pretrained(WEIGHTS / name)
-    row = REWARDS[name].read
+    _, row, _ = REWARDS[name]
     found, labels = [], []
     for ids, marks in padded([row(tokenizer, rollout) for rollout in rollouts], int(tokenizer.pad_token_id)):
         read = marks != IGNORE

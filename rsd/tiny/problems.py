@@ -22,7 +22,7 @@ NAMES = {
 }  # fmt: skip
 THINGS = ("shells", "coins", "cards", "stamps", "books", "pens", "beads", "nuts", "stones", "keys")
 
-_STATED = re.compile(r"[\d+*/=-]")
+_STATED = re.compile(r"\d+|[-+*/=]")
 _PHRASES = {
     "+": ("finds {n} more", "buys {n} more", "gets {n} more"),
     "-": ("loses {n}", "sells {n}", "gives away {n}"),
@@ -50,18 +50,13 @@ class WordProblem:
         right = True
         labels = []
         for i, step in enumerate(steps):
-            right = right and i < len(self.steps) and stated(step) == stated(self.steps[i])
+            right = right and i < len(self.steps) and _STATED.findall(step) == _STATED.findall(self.steps[i])
             labels.append(right)
         return labels
 
     def solved_by(self, steps: Sequence[str]) -> bool:
         """Whether `steps` are a whole right solution."""
         return len(steps) == len(self.steps) and self.correct(steps)[-1]
-
-
-def stated(text: str) -> str:
-    """The mathematics of a solution or of a part of one: its digits and signs."""
-    return "".join(_STATED.findall(text))
 
 
 def operation(rng: Random, value: int) -> tuple[str, int, int]:

@@ -14,7 +14,6 @@ from transformers import PreTrainedTokenizerBase, Qwen2Config, Qwen2ForCausalLM,
 
 from rsd.tiny.optimise import IGNORE, optimise, padded
 from rsd.tiny.policies import BATCH, SEED, chat_prompt, encode
-from rsd.tiny.problems import stated
 from rsd.tiny.rollouts import Rollout
 
 PEAK = 2e-3  # highest learning rate
@@ -31,22 +30,6 @@ def prm_row(tokenizer: PreTrainedTokenizerBase, rollout: Rollout) -> tuple[list[
         piece = encode(tokenizer, text)
         ids += piece
         labels += [IGNORE] * (len(piece) - 1) + [int(right)]
-    return ids, labels
-
-
-def token_row(tokenizer: PreTrainedTokenizerBase, rollout: Rollout) -> tuple[list[int], list[int]]:
-    """As `prm_row`, with a label at every token of the solution: whether all mathematics up to it is right.
-
-    Where only the ends of steps are labelled, these models learn which steps are hard and not which are right.
-    """
-    ids, labels = prm_row(tokenizer, rollout)
-    right, read, reference = True, 0, stated(rollout.reference)
-    first = len(encode(tokenizer, chat_prompt(tokenizer, rollout.question)))
-    for place, token in enumerate(tokenizer.convert_ids_to_tokens(ids[first:]), start=first):
-        piece = stated(token)
-        right = right and labels[place] != 0 and reference.startswith(piece, read)
-        read += len(piece)
-        labels[place] = int(right)
     return ids, labels
 
 

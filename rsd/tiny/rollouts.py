@@ -24,13 +24,12 @@ BATCH = 256
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """One sampled solution of `question`, split into steps, each with its exact label, and whether it is
-    a whole right solution; `reference` is the right one."""
+    a whole right solution."""
 
     question: str
     steps: tuple[str, ...]
     labels: tuple[bool, ...]
     solved: bool
-    reference: str
 
 
 @torch.inference_mode()
@@ -63,8 +62,7 @@ def sample_rollouts(
         for problem, reply in zip(chunk, replies, strict=True):
             steps = tuple(STEP.findall(reply))
             labels = tuple(problem.correct(steps))
-            reference = "".join(problem.steps)
-            rollouts.append(Rollout(problem.question, steps, labels, problem.solved_by(steps), reference))
+            rollouts.append(Rollout(problem.question, steps, labels, problem.solved_by(steps)))
     return rollouts
 
 
@@ -78,4 +76,4 @@ def store(rollouts: Sequence[Rollout], path: Path) -> None:
 def stored(path: Path) -> list[Rollout]:
     """The rollouts that `store` wrote to `path`."""
     rows = map(json.loads, path.open(encoding="utf-8"))
-    return [Rollout(**{**row, "steps": tuple(row["steps"]), "labels": tuple(row["labels"])}) for row in rows]
+    return [Rollout(r["question"], tuple(r["steps"]), tuple(r["labels"]), r["solved"]) for r in rows]

@@ -8,33 +8,21 @@ checkpoint in ``--scratch`` and sees the batches that an uninterrupted one would
 import argparse
 import json
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen2ForCausalLM
 
 from rsd.tiny.optimise import digest
 from rsd.tiny.policies import CYCLES, HOME, SEED, held_out, problems, train_policy
-from rsd.tiny.rewards import Row, orm_row, prm_row, token_row, train_reward
+from rsd.tiny.rewards import Row, orm_row, prm_row, train_reward
 from rsd.tiny.rollouts import Rollout, sample_rollouts, store, stored
 from rsd.tiny.tokenizer import build_tokenizer
 
 ROLLOUTS = {"s": 8_000, "m": 8_000}  # sampled solutions that reward models learn from, of the policies that draft
-
-
-class Reward(NamedTuple):
-    """A reward model: the policy that it begins as, where it learns, where it is read later, optimiser steps."""
-
-    policy: str
-    learns: Row
-    read: Row
-    steps: int
-
-
-REWARDS = {
-    "prm_s": Reward("s", token_row, prm_row, 1_000),
-    "prm_m": Reward("m", token_row, prm_row, 800),
-    "orm_m": Reward("m", orm_row, orm_row, 400),
+REWARDS: dict[str, tuple[str, Row, int]] = {  # model -> policy that it begins as, where it is read, steps
+    "prm_s": ("s", prm_row, 1_000),
+    "prm_m": ("m", prm_row, 800),
+    "orm_m": ("m", orm_row, 400),
 }
 NAMES = (*CYCLES, *REWARDS)
 
@@ -89,19 +77,18 @@ def main() -> None:
         drawn = [rollouts_of(size, args.out, args.scratch, n // share, tokenizer) for size, n in ROLLOUTS.items()]
         rollouts = [rollout for of_policy in drawn for rollout in of_policy]
     for name in rewards:
-        reward = REWARDS[name]
-        steps = reward.steps // share
-        policy = Qwen2ForCausalLM.from_pretrained(args.out / reward.policy)
+        size, row, steps = REWARDS[name]
+        policy = Qwen2ForCausalLM.from_pretrained(args.out / size)
         model, seconds = train_reward(
             policy,
             rollouts,
-            reward.learns,
+            row,
             tokenizer,
-            steps=steps,
+            steps=steps // share,
             checkpoint=args.scratch / f"{name}.pt",
             label=name,
         )
-        save(model, tokenizer, args.out / name, steps=steps, seconds=seconds)
+        save(model, tokenizer, args.out / name, steps=steps // share, seconds=seconds)
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def test_discrimination_and_calibration_of_known_probabilities() -> None:
 def test_accuracy_is_tabled_by_level_from_stored_runs(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    records = run("method=single", "method.role=draft", "model=tiny_l", "benchmark=tiny_long", "limit=30")
+    records = run("method=single", "method.role=draft", "benchmark=tiny_long", "limit=30")
     monkeypatch.setattr("sys.argv", ["measure", str(tmp_path / "runs")])
     measure.main()
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| draft alone"))

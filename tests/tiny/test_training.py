@@ -18,13 +18,12 @@ from rsd.tiny.optimise import IGNORE
 from rsd.tiny.rollouts import Rollout
 from rsd.tiny.tokenizer import build_tokenizer
 
-CYCLES = [(3, 1e-3), (4, 1e-3)]
+CYCLES = [(3, 1e-3), (3, 1e-3)]
 ROLLOUT = Rollout(
     question="How many?",
     steps=("Mia has 1+1=2 pens.\n\n", "Mia has 2+1=4 pens.\n\n", "The answer is \\boxed{4}."),
     labels=(True, False, False),
     solved=False,
-    reference="Mia has 1+1=2 pens.\n\nMia has 2+2=4 pens.\n\nThe answer is \\boxed{4}.",
 )
 
 
@@ -53,7 +52,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(
     draw = policies.problems
 
     def interrupted(key: str, count: int, excluded: set[str]) -> list[object]:
-        if key == "policy/6":
+        if key == "policy/5":
             raise KeyboardInterrupt
         return list(draw(key, count, excluded))
 
@@ -63,7 +62,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(
     asked = []
     monkeypatch.setattr(policies, "problems", lambda key, *rest: asked.append(key) or draw(key, *rest))
     resumed, seconds = policies.train_policy("s", tokenizer, cycles=CYCLES, scratch=tmp_path / "broken")
-    assert asked == ["policy/5", "policy/6"]
+    assert asked == ["policy/4", "policy/5"]
     assert seconds > 0
     assert same(whole, resumed)
 
@@ -117,17 +116,6 @@ def test_a_process_reward_is_read_at_the_end_of_every_step(tokenizer: PreTrained
     beginnings = ["".join(ROLLOUT.steps[: n + 1]) for n in range(3)]
     prompt = policies.chat_prompt(tokenizer, ROLLOUT.question)
     assert [tokenizer.decode(ids[: i + 1]) for i in read] == [prompt + text for text in beginnings]
-
-
-def test_a_process_reward_learns_where_a_step_goes_wrong(tokenizer: PreTrainedTokenizerBase) -> None:
-    ids, labels = rewards.token_row(tokenizer, ROLLOUT)
-    ends = [label for label in rewards.prm_row(tokenizer, ROLLOUT)[1] if label != IGNORE]
-    learnt = [(tokenizer.decode([i]), label) for i, label in zip(ids, labels, strict=True) if label != IGNORE]
-    assert "".join(text for text, _ in learnt) == "".join(ROLLOUT.steps)
-    wrong = next(place for place, (_, label) in enumerate(learnt) if not label)
-    assert "".join(text for text, _ in learnt[: wrong + 1]) == "Mia has 1+1=2 pens.\n\nMia has 2+1"
-    assert not any(label for _, label in learnt[wrong:])
-    assert [label for text, label in learnt if text.endswith("\n\n")] + [learnt[-1][1]] == ends
 
 
 def test_an_outcome_reward_is_read_at_the_end_of_the_conversation(tokenizer: PreTrainedTokenizerBase) -> None:
