@@ -18,7 +18,7 @@ from rsd.tiny.optimise import IGNORE
 from rsd.tiny.rollouts import Rollout
 from rsd.tiny.tokenizer import build_tokenizer
 
-CYCLES = [(3, 1e-3), (3, 1e-3)]
+CYCLES = [(3, 1e-3), (4, 1e-3)]
 ROLLOUT = Rollout(
     question="How many?",
     steps=("Mia has 1+1=2 pens.\n\n", "Mia has 2+1=4 pens.\n\n", "The answer is \\boxed{4}."),
@@ -52,7 +52,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(
     draw = policies.problems
 
     def interrupted(key: str, count: int, excluded: set[str]) -> list[object]:
-        if key == "policy/5":
+        if key == "policy/6":
             raise KeyboardInterrupt
         return list(draw(key, count, excluded))
 
@@ -62,7 +62,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(
     asked = []
     monkeypatch.setattr(policies, "problems", lambda key, *rest: asked.append(key) or draw(key, *rest))
     resumed, seconds = policies.train_policy("s", tokenizer, cycles=CYCLES, scratch=tmp_path / "broken")
-    assert asked == ["policy/4", "policy/5"]
+    assert asked == ["policy/5", "policy/6"]
     assert seconds > 0
     assert same(whole, resumed)
 
