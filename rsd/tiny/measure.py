@@ -118,8 +118,9 @@ def main() -> None:
             questions = {
                 p.question_id: p for p in JsonLinesBenchmark(name=name, path=str(FOLDER / f"{name}.jsonl")).problems()
             }
-            runs = [read_run(folder) for folder in sorted((args.runs / name).glob("*/"))]
-            _table([name, *map(str, levels), "all"], ([run.name, *by_level(run, questions)] for run in runs))
+            folders = sorted((args.runs / name).glob("*/"))  # <method>-<models>-<hash>
+            rows = ([f.name.rpartition("-")[0], *by_level(read_run(f), questions)] for f in folders)
+            _table([name, *map(str, levels), "all"], rows)
         return
     tokenizer = AutoTokenizer.from_pretrained(WEIGHTS / "m")
     drawn = {}

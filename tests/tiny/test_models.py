@@ -119,7 +119,7 @@ def test_accuracy_is_tabled_by_level_from_stored_runs(
     records = run("method=single", "method.role=draft", "model=tiny_l", "benchmark=tiny_long", "limit=30")
     monkeypatch.setattr("sys.argv", ["measure", str(tmp_path / "runs")])
     measure.main()
-    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| draft alone"))
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| draft-alone-tiny-l |"))
     grades = read_grades(next((tmp_path / "runs" / "tiny_long").iterdir()))
     assert len(grades) == len(records) == 30
     assert f"{sum(grade.correct for grade in grades.values()) / 0.3:.1f} [" in row.split("|")[-2]
