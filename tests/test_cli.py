@@ -224,7 +224,7 @@ def test_an_interrupt_that_a_library_made_an_error_of_its_own_of_is_still_one(
     monkeypatch.setattr(sys, "argv", ["rsd.run", f"results_dir={tmp_path}", "limit=1"])
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
     monkeypatch.setattr("rsd.engines.transformers.load_model", load)
-    monkeypatch.setattr("rsd.run._failures", [])
-    monkeypatch.setattr("rsd.run._stopped", [])
+    monkeypatch.setattr("rsd.command._failures", [])
+    monkeypatch.setattr("rsd.command._stopped", [])
     assert main() == 130
     assert capsys.readouterr().err == "Error: Interrupted; what was done is kept, and the same command goes on.\n"

@@ -81,10 +81,12 @@ def discrimination(scored: Scored) -> dict[str, float]:
 
 
 def calibration(scored: Scored) -> list[tuple[int, float]]:
-    """In each fifth of [0, 1]: how many probabilities lie there, and the share of right ones among them."""
+    """In each fifth of [0, 1]: how many probabilities lie there, and the share of right ones among them (NaN of
+    none)."""
     probability, label = scored
     fifth = np.minimum((probability * 5).astype(int), 4)
-    return [(int((fifth == i).sum()), float(label[fifth == i].mean())) for i in range(5)]
+    count, right = (np.bincount(fifth, weights, minlength=5) for weights in (None, label))
+    return [(int(n), k / n if n else float("nan")) for n, k in zip(count, right, strict=True)]
 
 
 def by_level(run: Run, questions: Mapping[str, Problem]) -> list[str]:
