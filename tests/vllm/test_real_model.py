@@ -14,7 +14,7 @@ from tests.vllm.conftest import REAL, orphans
 
 pytestmark = pytest.mark.vllm
 FLOAT = "dtype=float32"
-LIMITS = ("limits.total_tokens=1024", "limits.response_tokens=200")
+LIMITS = ("limits.total_tokens=1024", "limits.response_tokens=120")
 
 
 @pytest.fixture
