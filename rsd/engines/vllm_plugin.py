@@ -3,6 +3,13 @@
 vLLM calls `register` through the entry point ``vllm.general_plugins`` (pyproject.toml).
 """
 
+import ctypes
+import multiprocessing
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1  # sys/prctl.h
+
 # Architecture of a checkpoint -> class in `rsd.engines.vllm_models` that serves it.
 SERVED_AS = {
     "Qwen2ForPrmModel": "LastTokenQwen2ForPrmModel",
@@ -11,8 +18,14 @@ SERVED_AS = {
 
 
 def register() -> None:
-    """Register the classes by name, under names of their own: vLLM imports one when a model needs it."""
+    """Register the classes by name, under names of their own: vLLM imports one when a model needs it.
+
+    In a process that vLLM started also see to it that it ends with the one that started it: after a SIGKILL it
+    would keep its GPU for good.
+    """
     from vllm import ModelRegistry
 
+    if multiprocessing.parent_process() is not None and sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     for name in SERVED_AS.values():
         ModelRegistry.register_model(name, f"rsd.engines.vllm_models:{name}")

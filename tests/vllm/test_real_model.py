@@ -14,7 +14,7 @@ from tests.vllm.conftest import REAL, orphans
 
 pytestmark = pytest.mark.vllm
 FLOAT = "dtype=float32"
-LIMITS = ("limits.total_tokens=1024", "limits.response_tokens=120")
+LIMITS = ("limits.total_tokens=1024", "limits.response_tokens=100")
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_real_model_solves_real_questions_step_by_step(smollm: Path, skywork: 
     assert {proposal.origin for proposal in proposals} == {"draft", "target"}
     assert all(proposal.text.endswith("\n\n") for proposal in proposals if proposal.finish == "step")
     assert all(about_numbers(record.response) for record in records.values())
-    assert sum(proposal.kept for proposal in proposals) >= 10, "steps of five responses"
+    assert sum(proposal.kept for proposal in proposals) >= 8, "steps of five responses"
 
 
 def about_numbers(text: str) -> bool:
