@@ -7,6 +7,8 @@ Both share the cache of ``HF_HOME``. Every role is fetched, whether or not a met
 already, and local paths, cost nothing.
 """
 
+from pathlib import Path
+
 import hydra
 from huggingface_hub import HfApi, snapshot_download
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
@@ -29,7 +31,8 @@ def fetch(config: RunConfig) -> None:
     """
     wanted = [(f"model.{role}.path", p.path, p.revision) for role, p in config.model.policies.items()]
     for key, path, revision in [*wanted, ("prm.path", config.prm.path, config.prm.revision)]:
-        if resolve(path, revision, key)["id"] == path:  # else a local folder
+        resolve(path, revision, key)  # a local folder that is not there is an error
+        if not Path(path).is_dir():
             print(f"{path}: {_fetch_model(key, path, revision) / 1e9:.2f} GB", flush=True)
     benchmark = build(config.benchmark, "benchmark")
     if isinstance(benchmark, HubBenchmark) and benchmark.path is None:

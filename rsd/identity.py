@@ -21,6 +21,8 @@ from rsd.methods.base import Method
 from rsd.methods.trajectory import Limits
 from rsd.records import RECORD_VERSION, PolicyRole, Role
 
+# Arguments of an engine that change what its model writes; others change its speed only.
+TELLING = ("model", "revision", "dtype", "quantization", "hf_overrides")
 WHOLE = 64 * 2**20  # bytes of a file up to which all of it is hashed
 PART = 2**20  # bytes hashed at the beginning, middle and end of a larger one
 
@@ -37,6 +39,7 @@ def identify(config: RunConfig, method: Method, limits: Limits, *, data: str) ->
             models[role] = {
                 **resolve(prm.path, prm.revision, "prm.path"),
                 **{"dtype": prm.dtype, "adapter": prm.adapter, "max_length": prm.max_length},
+                **_engine_arguments(config, role),
             }
         else:
             models[role] = identify_policy(config, role)
@@ -59,7 +62,15 @@ def identify_policy(config: RunConfig, role: PolicyRole) -> dict[str, Any]:
     return {
         **resolve(policy.path, policy.revision, f"model.{role}.path"),
         **{"dtype": policy.dtype, "prompt": config.model.prompt_text},
+        **_engine_arguments(config, role),
     }
+
+
+def _engine_arguments(config: RunConfig, role: Role) -> dict[str, Any]:
+    """What ``engine.<role>.args`` changes of the model's output, where it does."""
+    arguments = (config.engine.get(role) or {}).get("args") or {}
+    told = {name: arguments[name] for name in TELLING if name in arguments}
+    return {"engine": told} if told else {}
 
 
 def run_id(identity: Mapping[str, Any], config: RunConfig, method: Method) -> str:

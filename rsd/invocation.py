@@ -67,7 +67,11 @@ def invoke(config: RunConfig) -> float | None:
         jobs, ungraded = missing(plan)
         outcome = Outcome()
         if jobs or ungraded:
-            models = load_models(plan) if jobs else Models()
+            try:
+                models = load_models(plan) if jobs else Models()
+            except BaseException:  # of the models before that one, in a multirun, the next job needs the memory
+                asyncio.run(plan.engine.close())
+                raise
             outcome = asyncio.run(_run(plan, models, jobs, ungraded, files, lock))
         return _report(plan, outcome)
 

@@ -38,8 +38,8 @@ def write_manifest(plan: Plan, shapes: Mapping[Role, Shape], remarks: Sequence[s
         began = before.get("revisions", {}).get(role, commit)
         if commit != began:
             raise ModelError(
-                f"{key}: this run began with commit {began} of the model, and the hub has {commit} now; set "
-                f"{key}={began}, or begin a new run with tag=NAME."
+                f"{key}: this run began with commit {began} of the model, and the hub has {commit} now; begin a new "
+                f"run, with tag=NAME or, of the old commit, with {key}={began}."
             )
     write_json(
         path,

@@ -109,3 +109,8 @@ def test_a_run_without_a_network_is_one_sentence_as_well(cli: Command, tmp_path:
         "Error: model.draft.path: cannot read the weights of me/draft: We couldn't connect"
     )
     assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_folder_beside_the_command_is_no_hub_model(tmp_path: Path) -> None:
+    fetched = fetch("http://127.0.0.1:9", tmp_path, "model.draft.path=rsd/tiny/weights/s")
+    assert (fetched.returncode, fetched.stdout) == (0, ""), fetched.stderr

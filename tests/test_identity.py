@@ -76,3 +76,11 @@ def test_other_questions_are_another_run(tmp_path: Path) -> None:
 def test_the_name_of_a_run_is_readable() -> None:
     assert run_id().startswith("rsd-binary-delta=0.7-tiny-tiny-m-")
     assert run_id("method=single", "tag=second").startswith("target-alone-tiny-second-")
+
+
+def test_quantised_weights_make_another_run_and_more_sequences_at_a_time_do_not() -> None:
+    def name(*args: str) -> str:
+        return make_plan(compose_config("engine=vllm", *args)).folder.name
+
+    assert name("engine.target.args={quantization: fp8}") != name()
+    assert name("engine.target.args={max_num_seqs: 64}") == name()

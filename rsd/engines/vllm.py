@@ -92,13 +92,13 @@ class VLLMEngine:
         eos_ids = _eos_ids(source) or ([] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id])
         if not eos_ids:
             raise ModelError(f"{source.key}: {source.path} names no EOS token, so no response would ever end.")
-        return ServedPolicy(role, tokenizer, eos_ids, source.prompt, self._start(role, source))
+        return ServedPolicy(role, tokenizer, eos_ids, source.prompt, self._start(role, source, overrides={}))
 
     def load_classifier(self, source: ModelSource) -> ServedClassifier:
         """Start the engines of the PRM's classifier. Raises ModelError."""
         name = architecture(source)
         served_as = SERVED_AS.get(name, name)
-        replicas = self._start("prm", source, runner="pooling", hf_overrides={"architectures": [served_as]})
+        replicas = self._start("prm", source, overrides={"architectures": [served_as]}, runner="pooling")
         return ServedClassifier(load_tokenizer(source), width(_skeleton("prm", source)), replicas)
 
     def shapes(self) -> Mapping[Role, Shape]:
@@ -128,13 +128,19 @@ class VLLMEngine:
             devices=(serving.device,) if isinstance(serving.device, int) else serving.device,
         )
 
-    def _start(self, role: Role, source: ModelSource, **extra: Any) -> Replicas:
+    def _start(self, role: Role, source: ModelSource, *, overrides: Mapping[str, Any], **extra: Any) -> Replicas:
+        """Start the engines of `role`; `overrides` are of the checkpoint's configuration."""
         serving = self._serving[role]
+        args = dict(serving.args or {})
+        trained = load_config(source).max_position_embeddings
+        # vLLM sizes its table of positions by the configuration; beyond its end it would read what lies there
+        overrides = {"max_position_embeddings": max(trained, source.context + 1), **overrides}
         options: dict[str, Any] = {
             "model": source.path,
             "revision": source.revision,
             "dtype": source.dtype,
-            "max_model_len": source.context,
+            "max_model_len": source.context + 1,  # vLLM refuses to read a text that leaves no token to write
+            "hf_overrides": {**overrides, **args.pop("hf_overrides", {})},
             "enable_prefix_caching": True,
             "generation_config": "vllm",  # never a checkpoint's own sampling defaults
             "tensor_parallel_size": serving.tensor_parallel_size,
@@ -151,7 +157,7 @@ class VLLMEngine:
             log = self._logs / (f"vllm-{role}-{number}.log" if number else f"vllm-{role}.log")
             try:
                 with printed_to(log):
-                    started.add(_engine({**options, **where, **(serving.args or {})}))
+                    started.add(_engine({**options, **where, **args}))
             except Exception as error:  # vLLM raises of every kind; of its worker's error it tells nothing here
                 cause = last_error(log, besides="nitialization failed") or str(error)
                 raise ModelError(
@@ -177,6 +183,7 @@ def _set_environment(cpu_kv_cache_gib: int) -> None:
         "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",  # a context beyond the trained one is the reference's own setting
         "VLLM_CPU_KVCACHE_SPACE": str(cpu_kv_cache_gib),
         "VLLM_HOST_IP": "127.0.0.1",
+        "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a forked process would not register our classes anew
     }.items():
         os.environ.setdefault(name, value)
 

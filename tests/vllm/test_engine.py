@@ -37,7 +37,7 @@ TEXTS = {
     "three steps": ["She starts with 16 eggs.\n\n", "She eats 3.\n\n", "The answer is \\boxed{13}."],
     "an empty step": ["She starts with 16 eggs.\n\n", "\n\n"],
     "extra newlines": ["She starts with 16 eggs.\n\n\n\n", "So 16-3=13:\n\n\n"],
-    "at the limit of the context": ["16-3=13. " * 90 + "\n\n", "So 13.\n\n"],
+    "at the limit of the context": ["16-3=13. " * 105 + "\n\n", "So 13.\n\n"],
 }
 MATH = [f"benchmark.path={SHARED / 'benchmarks' / 'math500.jsonl'}"]
 STEP = tuple(range(20, 32))  # tokens that neither model would write
