@@ -46,7 +46,7 @@ class ModelConfig(Section):
     """A family: the draft, the target, and the prompt that both are asked with.
 
     `prompt` is ``reference`` for the text in `reference_prompt` (with ``{question}`` in it) or
-    ``chat_template`` for each tokenizer's own template.
+    ``chat_template`` for each tokenizer's own template, with the message `system`.
     """
 
     name: str
@@ -54,6 +54,7 @@ class ModelConfig(Section):
     target: PolicyConfig | None = None
     prompt: Literal["reference", "chat_template"]
     reference_prompt: str
+    system: str | None = None
 
     @property
     def policies(self) -> dict[PolicyRole, PolicyConfig]:

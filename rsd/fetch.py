@@ -7,8 +7,6 @@ Both share the cache of ``HF_HOME``. Every role is fetched, whether or not a met
 already, and local paths, cost nothing.
 """
 
-from pathlib import Path
-
 import hydra
 from huggingface_hub import HfApi, snapshot_download
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
@@ -18,7 +16,7 @@ from rsd.benchmarks.hub import HubBenchmark
 from rsd.command import CONFIGURATION, attempt, leave, status
 from rsd.config import RunConfig, build
 from rsd.errors import ModelError
-from rsd.identity import resolve
+from rsd.identity import local_folder
 
 # Not the copies of the same weights in other formats.
 WEIGHTS, FALLBACK, REST = ("*.safetensors",), ("*.bin",), ("*.json", "*.txt", "*.model", "*.jinja")
@@ -31,8 +29,7 @@ def fetch(config: RunConfig) -> None:
     """
     wanted = [(f"model.{role}.path", p.path, p.revision) for role, p in config.model.policies.items()]
     for key, path, revision in [*wanted, ("prm.path", config.prm.path, config.prm.revision)]:
-        resolve(path, revision, key)  # a local folder that is not there is an error
-        if not Path(path).is_dir():
+        if local_folder(path, key) is None:
             print(f"{path}: {_fetch_model(key, path, revision) / 1e9:.2f} GB", flush=True)
     benchmark = build(config.benchmark, "benchmark")
     if isinstance(benchmark, HubBenchmark) and benchmark.path is None:

@@ -61,7 +61,7 @@ def identify_policy(config: RunConfig, role: PolicyRole) -> dict[str, Any]:
     policy = config.model.policies[role]
     return {
         **resolve(policy.path, policy.revision, f"model.{role}.path"),
-        **{"dtype": policy.dtype, "prompt": config.model.prompt_text},
+        **{"dtype": policy.dtype, "prompt": config.model.prompt_text or {"chat_template": config.model.system}},
         **_engine_arguments(config, role),
     }
 
@@ -86,12 +86,20 @@ def resolve(path: str, revision: str | None, key: str) -> dict[str, str | None]:
 
     A path counts as local when it is absolute, begins with a dot, or exists.
     """
+    folder = local_folder(path, key)
+    if folder is not None:
+        return {"id": folder.name, "revision": fingerprint(folder)}
+    return {"id": path, "revision": revision}
+
+
+def local_folder(path: str, key: str) -> Path | None:
+    """The folder that `path` names, None where it is a hub id. Raises ModelError where it is neither."""
     folder = Path(path)
     if folder.is_dir():
-        return {"id": folder.name, "revision": fingerprint(folder)}
+        return folder
     if folder.is_absolute() or path.startswith(".") or folder.exists():
         raise ModelError(f"{key}: there is no folder {path}; give the folder of a checkpoint, or a hub id.")
-    return {"id": path, "revision": revision}
+    return None
 
 
 def fingerprint(folder: Path) -> str:

@@ -16,7 +16,7 @@ from huggingface_hub import try_to_load_from_cache
 from rsd import __version__
 from rsd.cost import Shape
 from rsd.errors import ModelError
-from rsd.identity import identify_policy, resolve
+from rsd.identity import identify_policy, local_folder
 from rsd.models import source_of
 from rsd.plan import Plan
 from rsd.records import Role
@@ -55,7 +55,7 @@ def write_manifest(plan: Plan, shapes: Mapping[Role, Shape], remarks: Sequence[s
             "target": _target(plan),
             "config": plan.config.model_dump(mode="json"),
             "revisions": before.get("revisions", {}) | {role: commit for role, (_, commit) in revisions.items()},
-            "remarks": list(remarks) or before.get("remarks", []),
+            "remarks": list(remarks) if shapes else before.get("remarks", []),
             "shapes": {**before.get("shapes", {}), **{role: asdict(shape) for role, shape in shapes.items()}},
             "versions": {"rsd": __version__, **{name: version(name) for name in LIBRARIES}},
             "created": before.get("created", datetime.now(UTC).isoformat(timespec="seconds")),
@@ -68,7 +68,7 @@ def _revisions(plan: Plan, loaded: Iterable[Role]) -> dict[Role, tuple[str, str]
     found: dict[Role, tuple[str, str]] = {}
     for role in loaded:
         source = source_of(plan, role)
-        if resolve(source.path, source.revision, source.key)["id"] == source.path:  # else a local folder
+        if local_folder(source.path, source.key) is None:
             cached = try_to_load_from_cache(source.path, "config.json", revision=source.revision)
             if isinstance(cached, str):
                 found[role] = source.key.removesuffix("path") + "revision", Path(cached).parent.name

@@ -68,5 +68,6 @@ def source_of(plan: Plan, role: Role) -> ModelSource:
         dtype=policy.dtype,
         context=plan.decoding.limits.total_tokens,
         prompt=model.prompt_text,
+        system=model.system,
         parameters=policy.parameters,
     )

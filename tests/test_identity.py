@@ -84,3 +84,15 @@ def test_quantised_weights_make_another_run_and_more_sequences_at_a_time_do_not(
 
     assert name("engine.target.args={quantization: fp8}") != name()
     assert name("engine.target.args={max_num_seqs: 64}") == name()
+
+
+def test_a_chat_template_makes_another_run_than_the_reference_and_so_does_its_system_message() -> None:
+    names = {
+        make_plan(compose_config(*overrides)).folder.name
+        for overrides in (
+            ["model.prompt=reference"],
+            ["model.prompt=chat_template"],
+            ["model.prompt=chat_template", "model.system=Think."],
+        )
+    }
+    assert len(names) == 3

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rsd.engines.transformers import TransformersEngine
+from rsd.errors import ModelError
 from rsd.models import load_models
 from rsd.plan import make_plan
 from rsd.tiny.tokenizer import build_tokenizer
@@ -45,6 +47,21 @@ def test_another_size_than_the_configuration_names_is_told_and_kept(
     assert remark in capsys.readouterr().err
     (manifest,) = tmp_path.rglob("manifest.json")
     assert json.loads(manifest.read_text())["remarks"][0].endswith(remark)
+
+
+def test_a_model_that_cannot_be_loaded_takes_those_before_it_along(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their memory is what the next job of a multirun needs."""
+    closed: list[list[str]] = []
+    close = TransformersEngine.close
+
+    async def noted(engine: TransformersEngine) -> None:
+        closed.append(sorted(engine.shapes()))
+        await close(engine)
+
+    monkeypatch.setattr(TransformersEngine, "close", noted)
+    with pytest.raises(ModelError, match="no reward head"):
+        run(f"prm.path={compose_config().model.policies['target'].path}", "limit=1")
+    assert closed == [["draft", "target"]]
 
 
 def in_cache(home: Path, commit: str, folder: str) -> None:

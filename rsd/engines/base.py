@@ -149,8 +149,8 @@ class ModelSource:
 
     `key` names the setting to change when loading fails (``model.draft.path``). `path` is a hub id or a
     local folder. `context` is the most tokens one request of the run can hold. `prompt` is the
-    prompt with ``{question}`` in it, or None for the tokenizer's own chat template. `parameters` is how
-    many the model should have, None where nobody says.
+    prompt with ``{question}`` in it, or None for the tokenizer's own chat template, which then begins
+    with `system`. `parameters` is how many the model should have, None where nobody says.
     """
 
     key: str
@@ -159,6 +159,7 @@ class ModelSource:
     dtype: str
     context: int
     prompt: str | None = None
+    system: str | None = None
     parameters: int | None = None
 
 

@@ -57,13 +57,13 @@ class BatchedPolicy:
         self.eos_ids = frozenset([eos] if isinstance(eos, int) else eos or [])
         if not self.eos_ids:
             raise ModelError(f"{source.key}: {source.path} names no EOS token, so no response would ever end.")
-        self._template = source.prompt
+        self._source = source
         self._submit = submit
         self._completing = lru_cache(maxsize=None)(self._tokens_that_may_complete)
 
     def prompt(self, question: str) -> tuple[int, ...]:
         """Token ids of the prompt: the configured text, or the tokenizer's chat template."""
-        return prompt_ids(self.tokenizer, self._template, question)
+        return prompt_ids(self.tokenizer, self._source, question)
 
     async def generate(self, context: Context, sampling: Sampling) -> Completion:
         """Continue `context` until the delimiter, EOS or `sampling.max_tokens`."""
@@ -110,9 +110,11 @@ class BatchedPolicy:
         """Finish `request` with the log-probabilities that its `logits` [reads, vocabulary] give."""
         values = logits.log_softmax(-1).gather(1, torch.tensor(request.continuation)[:, None]).squeeze(1).tolist()
         usage = Usage(prompt=len(request.tokens), cached=request.cached, verified=len(values), passes=1)
+        if request.future.cancelled():
+            return
         if not all(map(math.isfinite, values)):
             request.future.set_exception(self._not_finite())
-        elif not request.future.cancelled():
+        else:
             request.future.set_result(Logprobs(values=tuple(values), usage=usage))
 
     def _not_finite(self) -> ModelError:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedTokenizerBase
 
-from rsd.engines.base import Classification, Completion, Context, Logprobs, Sampling, Totals
+from rsd.engines.base import Classification, Completion, Context, Logprobs, ModelSource, Sampling, Totals
 from rsd.engines.prompts import prompt_ids
 from rsd.errors import ModelError
 from rsd.records import Finish, PolicyRole, Usage
@@ -69,18 +69,18 @@ class ServedPolicy:
         role: PolicyRole,
         tokenizer: PreTrainedTokenizerBase,
         eos_ids: Sequence[int],
-        template: str | None,
+        source: ModelSource,
         replicas: Replicas,
     ) -> None:
         self.role = role
         self.tokenizer = tokenizer
         self._eos_ids = list(eos_ids)
-        self._template = template
+        self._source = source
         self.replicas = replicas
 
     def prompt(self, question: str) -> tuple[int, ...]:
         """Token ids of the prompt: the configured text, or the tokenizer's chat template."""
-        return prompt_ids(self.tokenizer, self._template, question)
+        return prompt_ids(self.tokenizer, self._source, question)
 
     async def generate(self, context: Context, sampling: Sampling) -> Completion:
         """Continue `context` until the delimiter, EOS or `sampling.max_tokens`."""

@@ -66,6 +66,7 @@ class VLLMEngine:
         self._shapes: dict[Role, Shape] = {}
         self._shares: dict[Role, list[Share]] = {}
         self._logs = Path()
+        self._labels = 0  # width of the PRM's head
 
     def prepare(self, sources: Mapping[Role, ModelSource], logs: Path) -> None:
         """Size every model and give it its devices, before the first is loaded. vLLM's own lines go to files
@@ -92,14 +93,14 @@ class VLLMEngine:
         eos_ids = _eos_ids(source) or ([] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id])
         if not eos_ids:
             raise ModelError(f"{source.key}: {source.path} names no EOS token, so no response would ever end.")
-        return ServedPolicy(role, tokenizer, eos_ids, source.prompt, self._start(role, source, overrides={}))
+        return ServedPolicy(role, tokenizer, eos_ids, source, self._start(role, source, overrides={}))
 
     def load_classifier(self, source: ModelSource) -> ServedClassifier:
         """Start the engines of the PRM's classifier. Raises ModelError."""
         name = architecture(source)
         served_as = SERVED_AS.get(name, name)
         replicas = self._start("prm", source, overrides={"architectures": [served_as]}, runner="pooling")
-        return ServedClassifier(load_tokenizer(source), width(_skeleton("prm", source)), replicas)
+        return ServedClassifier(load_tokenizer(source), self._labels, replicas)
 
     def shapes(self) -> Mapping[Role, Shape]:
         """Shape of each loaded model."""
@@ -119,6 +120,7 @@ class VLLMEngine:
         model, serving = _skeleton(role, source), self._serving[role]
         if role == "prm":
             _check_head(model, source)
+            self._labels = width(model)
         self._shapes[role] = shape_of(model)
         return Need(
             weights=sum(p.numel() for p in model.parameters()) * _dtype(source).itemsize / GIB,

@@ -6,6 +6,7 @@ The tiny family's PRM has this format: one logit, read at the last token of a st
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from rsd.chat import chat_text
 from rsd.sigmoid import sigmoid
 
 if TYPE_CHECKING:  # heavy, and only named here
@@ -19,9 +20,7 @@ class ChatPRM:
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def prompt(self, tokenizer: "PreTrainedTokenizerBase", question: str) -> tuple[int, ...]:
-        messages = [{"role": "user", "content": question}]
-        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return tuple(tokenizer(text, add_special_tokens=False).input_ids)
+        return tuple(tokenizer(chat_text(tokenizer, question), add_special_tokens=False).input_ids)
 
     def step(self, tokenizer: "PreTrainedTokenizerBase", text: str) -> tuple[int, ...]:
         return tuple(tokenizer(text, add_special_tokens=False).input_ids)

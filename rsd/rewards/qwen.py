@@ -7,6 +7,7 @@ does not bear on the score, so nothing is written there.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from rsd.chat import chat_text
 from rsd.errors import ModelError
 from rsd.rewards.text import without_delimiter
 from rsd.sigmoid import sigmoid
@@ -25,9 +26,7 @@ class QwenPRM:
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def prompt(self, tokenizer: "PreTrainedTokenizerBase", question: str) -> tuple[int, ...]:
-        messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}]
-        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return tuple(tokenizer(text, add_special_tokens=False).input_ids)
+        return tuple(tokenizer(chat_text(tokenizer, question, SYSTEM), add_special_tokens=False).input_ids)
 
     def step(self, tokenizer: "PreTrainedTokenizerBase", text: str) -> tuple[int, ...]:
         mark = tokenizer(MARK, add_special_tokens=False).input_ids

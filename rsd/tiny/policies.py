@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional
 from transformers import PreTrainedTokenizerBase, Qwen2Config, Qwen2ForCausalLM
 
+from rsd.chat import chat_text
 from rsd.tiny.optimise import IGNORE, optimise, padded
 from rsd.tiny.problems import LEVELS, WordProblem, chain
 from rsd.tiny.story import story
@@ -43,12 +44,6 @@ def problems(key: str, count: int, excluded: set[str]) -> list[WordProblem]:
         if problem.question not in excluded:
             drawn.append(problem)
     return drawn
-
-
-def chat_prompt(tokenizer: PreTrainedTokenizerBase, question: str) -> str:
-    """The text every model of the family reads before a solution."""
-    messages = [{"role": "user", "content": question}]
-    return str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
 
 
 def encode(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
@@ -91,7 +86,7 @@ def train_policy(
     def losses(step: int) -> Iterator[torch.Tensor]:
         rows = []
         for problem in problems(f"policy/{before + step}", BATCH, excluded):
-            prompt = encode(tokenizer, chat_prompt(tokenizer, problem.question))
+            prompt = encode(tokenizer, chat_text(tokenizer, problem.question))
             solution = [*encode(tokenizer, "".join(problem.steps)), int(tokenizer.eos_token_id)]
             rows.append((prompt + solution, [IGNORE] * len(prompt) + solution))
         count = sum(label != IGNORE for _, labels in rows for label in labels)

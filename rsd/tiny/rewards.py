@@ -12,8 +12,9 @@ import torch
 from torch.nn import functional
 from transformers import PreTrainedTokenizerBase, Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification
 
+from rsd.chat import chat_text
 from rsd.tiny.optimise import IGNORE, optimise, padded
-from rsd.tiny.policies import BATCH, SEED, chat_prompt, encode
+from rsd.tiny.policies import BATCH, SEED, encode
 from rsd.tiny.rollouts import Rollout
 
 PEAK = 2e-3  # highest learning rate
@@ -24,7 +25,7 @@ Row = Callable[[PreTrainedTokenizerBase, Rollout], tuple[list[int], list[int]]]
 
 def prm_row(tokenizer: PreTrainedTokenizerBase, rollout: Rollout) -> tuple[list[int], list[int]]:
     """Prompt and steps as the policy writes them; a label at the last token of each step."""
-    ids = encode(tokenizer, chat_prompt(tokenizer, rollout.question))
+    ids = encode(tokenizer, chat_text(tokenizer, rollout.question))
     labels = [IGNORE] * len(ids)
     for text, right in zip(rollout.steps, rollout.labels, strict=True):
         piece = encode(tokenizer, text)

@@ -14,7 +14,7 @@ import torch
 from rich.progress import track
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from rsd.tiny.policies import chat_prompt
+from rsd.chat import chat_text
 from rsd.tiny.problems import WordProblem
 
 STEP = re.compile(r".*?\n\n|.+\Z", re.DOTALL)
@@ -50,7 +50,7 @@ def sample_rollouts(
     rollouts = []
     for start in track(range(0, len(problems), BATCH), description=label):
         chunk = problems[start : start + BATCH]
-        texts = [chat_prompt(tokenizer, p.question) for p in chunk]
+        texts = [chat_text(tokenizer, p.question) for p in chunk]
         inputs = tokenizer(texts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=False)
         output = policy.generate(  # type: ignore[operator]
             input_ids=inputs.input_ids,

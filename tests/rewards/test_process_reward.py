@@ -10,6 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+from rsd.chat import chat_text
 from rsd.engines.base import Classification, Context
 from rsd.errors import ModelError, PRMContextError, RewardError
 from rsd.models import load_models
@@ -17,7 +18,6 @@ from rsd.plan import make_plan
 from rsd.records import Usage
 from rsd.rewards.base import ProcessReward
 from rsd.rewards.chat import ChatPRM
-from rsd.tiny.policies import chat_prompt
 from tests.conftest import compose_config
 
 QUESTION = "Mia has 47 shells. She finds 25 more. How many shells does Mia have now?"
@@ -54,7 +54,7 @@ def test_the_model_reads_what_it_was_trained_on() -> None:
     classifier = FixedClassifier(0.0)
     score(ProcessReward(ChatPRM(), classifier, max_length=1024), STEPS)
     (context,) = classifier.shown
-    text = chat_prompt(classifier.tokenizer, QUESTION) + "".join(STEPS)
+    text = chat_text(classifier.tokenizer, QUESTION) + "".join(STEPS)
     assert [*context.prompt, *context.response] == classifier.tokenizer(text).input_ids
 
 
@@ -73,14 +73,14 @@ def test_the_tiny_prm_scores_as_plain_transformers_does() -> None:
     path = plan.config.prm.path
     model, tokenizer = AutoModelForSequenceClassification.from_pretrained(path), AutoTokenizer.from_pretrained(path)
     for n, reward in zip((1, 2), asyncio.run(rewards()), strict=True):
-        ids = tokenizer(chat_prompt(tokenizer, QUESTION) + "".join(STEPS[:n]), return_tensors="pt").input_ids
+        ids = tokenizer(chat_text(tokenizer, QUESTION) + "".join(STEPS[:n]), return_tensors="pt").input_ids
         with torch.inference_mode():
             assert reward == pytest.approx(float(model(ids).logits.sigmoid()), abs=1e-5)
 
 
 def test_beyond_the_context_nothing_is_cut_and_nothing_is_scored() -> None:
     classifier = FixedClassifier(0.0)
-    length = len(classifier.tokenizer(chat_prompt(classifier.tokenizer, QUESTION) + "".join(STEPS)).input_ids)
+    length = len(classifier.tokenizer(chat_text(classifier.tokenizer, QUESTION) + "".join(STEPS)).input_ids)
     assert score(ProcessReward(ChatPRM(), classifier, max_length=length), STEPS) == 0.5
     with pytest.raises(PRMContextError, match=f"{length} tokens exceed prm.max_length={length - 1}"):
         score(ProcessReward(ChatPRM(), classifier, max_length=length - 1), STEPS)

@@ -15,10 +15,10 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from rsd.chat import chat_text
 from rsd.store import read_grades
 from rsd.tiny import measure, policies
 from rsd.tiny.measure import DELTA, WEIGHTS, calibration, discrimination, scores
-from rsd.tiny.policies import chat_prompt
 from rsd.tiny.rollouts import Rollout, sample_rollouts
 from rsd.tiny.tokenizer import build_tokenizer
 from rsd.tiny.train import NAMES, REWARDS
@@ -70,7 +70,7 @@ def test_digits_are_tokens_and_a_step_ends_in_one(tokenizer: PreTrainedTokenizer
 
 
 def test_the_chat_template_is_the_configured_prompt(tokenizer: PreTrainedTokenizerFast) -> None:
-    assert chat_prompt(tokenizer, "How?") == "<|im_start|>user\nHow?<|im_end|>\n<|im_start|>assistant\n"
+    assert chat_text(tokenizer, "How?") == "<|im_start|>user\nHow?<|im_end|>\n<|im_start|>assistant\n"
 
 
 def test_a_larger_policy_is_better_and_all_answer_in_the_taught_form(tokenizer: PreTrainedTokenizerFast) -> None:

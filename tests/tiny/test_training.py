@@ -13,6 +13,7 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from rsd.chat import chat_text
 from rsd.tiny import optimise, policies, rewards, train
 from rsd.tiny.optimise import IGNORE
 from rsd.tiny.rollouts import Rollout
@@ -114,13 +115,11 @@ def test_a_process_reward_is_read_at_the_end_of_every_step(tokenizer: PreTrained
     read = [i for i, label in enumerate(labels) if label != IGNORE]
     assert [labels[i] for i in read] == [1, 0, 0]
     beginnings = ["".join(ROLLOUT.steps[: n + 1]) for n in range(3)]
-    prompt = policies.chat_prompt(tokenizer, ROLLOUT.question)
+    prompt = chat_text(tokenizer, ROLLOUT.question)
     assert [tokenizer.decode(ids[: i + 1]) for i in read] == [prompt + text for text in beginnings]
 
 
 def test_an_outcome_reward_is_read_at_the_end_of_the_conversation(tokenizer: PreTrainedTokenizerBase) -> None:
     ids, labels = rewards.orm_row(tokenizer, ROLLOUT)
     assert labels == [IGNORE] * (len(ids) - 1) + [0]
-    assert tokenizer.decode(ids) == (
-        policies.chat_prompt(tokenizer, ROLLOUT.question) + "".join(ROLLOUT.steps) + "<|im_end|>\n"
-    )
+    assert tokenizer.decode(ids) == (chat_text(tokenizer, ROLLOUT.question) + "".join(ROLLOUT.steps) + "<|im_end|>\n")

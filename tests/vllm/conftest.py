@@ -12,12 +12,13 @@ import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, Qwen2Config, Qwen2ForCausalLM
 
 from rsd.engines.classifiers import Qwen2ForPrmModel, Qwen2ForProcessRewardModel
-from tests.conftest import ROOT
+from tests.conftest import ROOT, SHARED
 
 REAL = Path(os.environ.get("RSD_REAL_MODELS", ROOT / ".models"))  # what fetch.sh brought
 MARK_ID = 151651  # Qwen2.5-Math-PRM's <extra_0>; in Qwen2.5 itself this is <|quad_end|>
 # Steps that end in one token of the delimiter and what stands before it, or of more newlines than it needs.
 WRITTEN = ["Let $x=1$.\n\n", "So (y+2)\n\n\n\n", "Then:\n\n\n", "It is \n\n", "4"]
+MATH = [f"benchmark.path={SHARED / 'benchmarks' / 'math500.jsonl'}"]
 VOCABULARY = 151_936  # of the checkpoints; the tokenizer's real tokens end before 151,665
 
 

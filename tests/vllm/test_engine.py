@@ -26,8 +26,8 @@ from rsd.records import Proposal, Role, Solution, Usage
 from rsd.rewards.base import Adapter, ProcessReward
 from rsd.rewards.qwen import QwenPRM
 from rsd.rewards.skywork import SkyworkPRM
-from tests.conftest import ROOT, SHARED, command, compose_config, environment
-from tests.vllm.conftest import WRITTEN, orphans
+from tests.conftest import ROOT, command, compose_config, environment
+from tests.vllm.conftest import MATH, WRITTEN, orphans
 
 pytestmark = pytest.mark.vllm
 BLOCK = 32  # tokens of a block of the prefix cache, the least that vLLM allows on a CPU
@@ -39,7 +39,6 @@ TEXTS = {
     "extra newlines": ["She starts with 16 eggs.\n\n\n\n", "So 16-3=13:\n\n\n"],
     "at the limit of the context": ["16-3=13. " * 105 + "\n\n", "So 13.\n\n"],
 }
-MATH = [f"benchmark.path={SHARED / 'benchmarks' / 'math500.jsonl'}"]
 STEP = tuple(range(20, 32))  # tokens that neither model would write
 LIMIT = 1024  # tokens of a reward model's context in these tests
 

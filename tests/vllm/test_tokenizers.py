@@ -11,14 +11,15 @@ from rsd.engines.prompts import prompt_ids
 from rsd.errors import ModelError
 from rsd.methods.rsd import RSD
 from rsd.methods.single import Single
-from rsd.models import share_tokens
+from rsd.models import share_tokens, source_of
+from rsd.plan import make_plan
 from rsd.records import Usage
 from rsd.rewards.qwen import SYSTEM, QwenPRM
 from rsd.rewards.skywork import SkyworkPRM
 from rsd.weighting import Binary
 from tests.conftest import compose_config
 from tests.toys import ScriptedPRM, solved, trajectory
-from tests.vllm.conftest import MARK_ID
+from tests.vllm.conftest import MARK_ID, MATH
 
 pytestmark = pytest.mark.vllm
 
@@ -29,12 +30,14 @@ BOS = {"qwen_math_7b": 0, "llama_8b": 1}
 @pytest.mark.parametrize("family", BOS)
 def test_the_documented_prompt_is_the_templates_own(family: str, request: pytest.FixtureRequest) -> None:
     tokenizer = request.getfixturevalue(family.partition("_")[0])
-    template = compose_config(f"model={family}").model.prompt_text
+    sources = [
+        source_of(make_plan(compose_config(f"model={family}", f"model.prompt={prompt}", *MATH)), "target")
+        for prompt in ("reference", "chat_template")
+    ]
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "1+1?"}]
     own = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    assert template is not None
-    assert template.replace("{question}", "1+1?") == own
-    ids = prompt_ids(tokenizer, template, "1+1?")
+    ids, same = (prompt_ids(tokenizer, source, "1+1?") for source in sources)
+    assert ids == same
     assert ids.count(tokenizer.convert_tokens_to_ids("<|begin_of_text|>")) == BOS[family]
     assert tokenizer.decode(list(ids)) == own
 
@@ -89,7 +92,7 @@ class Speaker:
     given: list[Context] = field(default_factory=list)
 
     def prompt(self, question: str) -> tuple[int, ...]:
-        return prompt_ids(self.tokenizer, "Q: {question}\n", question)
+        return tuple(self.tokenizer(f"Q: {question}\n", add_special_tokens=False).input_ids)
 
     async def generate(self, context: Context, sampling: Sampling) -> Completion:
         self.given.append(context)
