@@ -19,7 +19,7 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError, create_model, model_validator
 
 from rsd.errors import ConfigError
-from rsd.methods.trajectory import Decoding, Limits, StepRule
+from rsd.methods.decoding import Decoding, Limits, StepRule
 from rsd.records import FolderName, PolicyRole
 
 SMALLEST_CONTEXT = 256  # tokens; a model that holds fewer answers no benchmark question

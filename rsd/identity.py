@@ -18,7 +18,7 @@ from typing import Any
 from rsd.config import RunConfig
 from rsd.errors import ModelError
 from rsd.methods.base import Method
-from rsd.methods.trajectory import Limits
+from rsd.methods.decoding import Limits
 from rsd.records import RECORD_VERSION, PolicyRole, Role
 
 # Arguments of an engine that change what its model writes; others change its speed only.

@@ -17,8 +17,8 @@ from rsd.engines.base import Engine
 from rsd.errors import ConfigError
 from rsd.identity import identify, run_id
 from rsd.loggers import Logger
-from rsd.methods.base import Method
-from rsd.methods.trajectory import Decoding
+from rsd.methods.base import Method, Selection
+from rsd.methods.decoding import Decoding
 from rsd.records import Problem
 from rsd.rewards.base import Adapter
 from rsd.weighting import Binary
@@ -26,11 +26,14 @@ from rsd.weighting import Binary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A checked run. `problems` are the questions asked for, `size` the whole benchmark's number;
-    `notes` are lines to print; `delta` is the threshold of a binary weighting that the method uses."""
+    """A checked run. `problems` are the questions asked for, `size` the whole benchmark's number, `samples`
+    the solutions of each; `notes` are lines to print; `delta` is the threshold of a binary weighting that the
+    method uses. `drawn`: the run whose samples a selection chooses among."""
 
     config: RunConfig
-    method: Method
+    method: Method | Selection
+    samples: int
+    drawn: "Plan | None"
     engine: Engine
     adapter: Adapter | None
     logger: Logger
@@ -46,13 +49,16 @@ class Plan:
 def make_plan(config: RunConfig) -> Plan:
     """Check everything that can be checked without a model, and name the run."""
     weighting = build(config.weighting, "weighting")
-    method: Method = build(config.method, "method", weighting=weighting)
+    method: Method | Selection = build(
+        config.method, "method", weighting=weighting, score_target=config.score_target or None
+    )
     adapter = _adapter(config) if "prm" in method.roles else None
-    delta = weighting.delta if isinstance(weighting, Binary) and adapter is not None else None
+    reads_weighting = "weighting" in method.settings
+    delta = weighting.delta if isinstance(weighting, Binary) and reads_weighting else None
     if adapter is not None and delta is not None:
         _check_delta(delta, adapter)
     policies = config.model.policies
-    for role in method.roles:
+    for role in roles_of(method):
         if role != "prm" and role not in policies:
             raise ConfigError(
                 f"method '{method.name}' needs a {role} model, and model={config.model.name} has none; "
@@ -67,6 +73,8 @@ def make_plan(config: RunConfig) -> Plan:
     return Plan(
         config=config,
         method=method,
+        samples=config.samples * (1 if isinstance(method, Selection) else method.draws),
+        drawn=make_plan(_drawing(config, method)) if isinstance(method, Selection) else None,
         engine=build(config.engine, "engine"),  # last: this one imports torch
         adapter=adapter,
         logger=logger,

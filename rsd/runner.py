@@ -18,7 +18,8 @@ from rsd.errors import StoreError, described
 from rsd.grading import Grader
 from rsd.lock import RunLock
 from rsd.methods.base import Method
-from rsd.methods.trajectory import Decoding, Trajectory
+from rsd.methods.decoding import Decoding
+from rsd.methods.trajectory import Trajectory
 from rsd.records import Problem, Record, Solution, dump
 from rsd.store import GradeRecord, JsonLines, is_error
 

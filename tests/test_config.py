@@ -7,7 +7,7 @@ import pytest
 
 from rsd.config import lowered
 from rsd.errors import ConfigError
-from rsd.methods.trajectory import Limits
+from rsd.methods.decoding import Limits
 from rsd.plan import make_plan
 from tests.conftest import ROOT, SHARED, compose_config
 

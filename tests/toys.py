@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rsd.engines.base import Completion, Context, Models, Reward, Sampling
-from rsd.methods.trajectory import Decoding, Limits, StepRule, Trajectory
+from rsd.methods.decoding import Decoding, Limits, StepRule
+from rsd.methods.trajectory import Trajectory
 from rsd.records import Finish, Problem, Usage
 
 EOS = 0

@@ -1,22 +1,33 @@
-"""One model alone: the draft or the target, in one go or step by step."""
+"""One model alone: the draft or the target, in one go, step by step, sampled, or with a drafter."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from annotated_types import Ge
+
+from rsd.methods.base import Method
 from rsd.methods.trajectory import Trajectory
 from rsd.records import PolicyRole, Role
 
 
 @dataclass(frozen=True, kw_only=True)
-class Single:
-    """Answer with `role` alone. `stepwise` asks for one step at a time under RSD's own limits."""
+class Single(Method):
+    """Answer with `role` alone. `stepwise` asks for one step at a time under RSD's own limits.
+
+    `n`: samples of each question (``method=sample``). `num_speculative_tokens`: the target writes by speculative
+    decoding, with so many tokens of the draft at a time (``method=speculative``; 0: it does not).
+    """
 
     role: PolicyRole
     stepwise: bool = False
+    n: Annotated[int, Ge(1)] = 1
+    num_speculative_tokens: Annotated[int, Ge(0)] = 0
 
     @property
     def name(self) -> str:
+        if self.num_speculative_tokens:
+            return f"speculative {self.num_speculative_tokens}"
         return f"{self.role} alone" + (" (stepwise)" if self.stepwise else "")
 
     @property
@@ -25,7 +36,14 @@ class Single:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        return {"method": "single", "role": self.role, "stepwise": self.stepwise}
+        settings = {"method": "single", "role": self.role, "stepwise": self.stepwise}
+        if self.num_speculative_tokens:
+            settings |= {"method": "speculative", "num_speculative_tokens": self.num_speculative_tokens}
+        return settings
+
+    @property
+    def draws(self) -> int:
+        return self.n
 
     async def solve(self, trajectory: Trajectory) -> None:
         while not trajectory.ended:

@@ -6,57 +6,22 @@ Methods are written over it::
         proposal = await trajectory.propose_step("draft")
         trajectory.keep(proposal)
     solution = trajectory.solution()
+
+A search extends many of them at a time: ``branch`` gives the trajectory that goes on with a proposal,
+and ``adopt`` takes one of the branches for the answer.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Annotated
+from copy import copy
+from dataclasses import replace
+from typing import Any
 
-from annotated_types import Ge, Gt, Le, MinLen
-
-from rsd.engines.base import Completion, Context, Models, Sampling
-from rsd.errors import ModelError
+from rsd.engines.base import Completion, Context, Models, Reward, Sampling
+from rsd.errors import ModelError, PRMContextError
 from rsd.keys import keyed_seed, uniform
+from rsd.methods.decoding import Decoding
 from rsd.records import EndReason, PolicyRole, Problem, Proposal, Role, Solution, Usage
 from rsd.weighting import Verdict
-
-Positive = Annotated[int, Ge(1)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Where decoding stops, the same for every method.
-
-    `total_tokens` bounds prompt and response together, `response_tokens` (null: no bound) the
-    response, `step_tokens` one step, `steps` their number. `repeats` = k > 0 ends a question after
-    k + 1 equal consecutive steps; 0 never does.
-    """
-
-    total_tokens: Positive = 4096
-    step_tokens: Positive = 2048
-    steps: Positive = 100
-    response_tokens: Positive | None = None
-    repeats: Annotated[int, Ge(0)] = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepRule:
-    """What a step is: text up to and with `delimiter`. Whitespace alone is no step: the
-    model goes on within the proposal, `blank_pieces` times at most, before the question ends."""
-
-    delimiter: Annotated[str, MinLen(1)] = "\n\n"
-    blank_pieces: Positive = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decoding:
-    """All settings of decoding that every method shares."""
-
-    temperature: Annotated[float, Ge(0)]
-    top_p: Annotated[float, Gt(0), Le(1)]
-    limits: Limits
-    step: StepRule
-    seed: int
 
 
 class Trajectory:
@@ -72,8 +37,9 @@ class Trajectory:
         self._models = models
         self._decoding = decoding
         self._clock = clock
-        self._proposals: list[Proposal] = []
-        self._open: Proposal | None = None  # proposed, and neither kept nor left out yet
+        self._log: dict[tuple[int, PolicyRole, int], Proposal] = {}  # every proposal, shared by all branches
+        self._kept: list[tuple[int, PolicyRole, int]] = []  # those of this trajectory, one a step
+        self._parent: int | None = None  # candidate that a branch goes on from
         self._responses: dict[PolicyRole, tuple[int, ...]] = dict.fromkeys(models.policies, ())
         self._prompts: dict[PolicyRole, tuple[int, ...]] = {
             role: models.policy(role).prompt(problem.question) for role in models.policies
@@ -82,75 +48,104 @@ class Trajectory:
         if self._room() < 1:
             self.ended = "context_limit"
 
-    def uniform(self) -> float:
-        """The number in [0, 1) that decides this step's acceptance."""
-        return uniform(self._seed("accept"))
+    def uniform(self, candidate: int = 0) -> float:
+        """A number in [0, 1) that decides on acceptance at this step; `candidate` numbers them."""
+        return uniform(self._seed("accept", candidate))
 
-    async def propose_step(self, role: PolicyRole) -> Proposal:
+    async def propose_step(self, role: PolicyRole, candidate: int = 0) -> Proposal:
         """Let `role` write one step: text up to the delimiter, EOS or a limit.
 
         Whitespace alone is no step, so the model goes on within the same proposal; a proposal that
         is still blank after `step.blank_pieces` ends the question with ``repetition`` once kept.
+        `candidate` numbers the proposals of one role at one step, each drawn with a seed of its own.
         """
-        began = self._clock()
-        room = min(self._room(), self._decoding.limits.step_tokens)
-        pieces: list[Completion] = []
-        written = 0
-        while True:
-            piece = await self._generate(role, room - written, self._decoding.step.delimiter, pieces)
-            pieces.append(piece)
-            written += len(piece.token_ids)
-            blank = not piece.text.strip() and piece.finish == "step"
-            if not blank or written >= room or len(pieces) > self._decoding.step.blank_pieces:
-                return self._proposal(role, pieces, began)
+        return self._note(await self._written_step(role, candidate))
 
     async def propose_rest(self, role: PolicyRole) -> Proposal:
         """Let `role` write the rest of the response in one go."""
         began = self._clock()
-        return self._proposal(role, [await self._generate(role, self._room(), None, [])], began)
+        piece = await self._generate(role, self._room(), None, [], 0)
+        return self._note(self._proposal(role, [piece], 0, began))
 
     async def score(self, proposal: Proposal) -> Proposal:
         """The proposal with its reward; EOS alone is not scored (``reward: null``).
 
         Raises PRMContextError when the PRM cannot read that far.
         """
-        if not proposal.text.strip():
+        reward = await self._reward(proposal)
+        if reward is None:
             return proposal
-        assert self._models.prm is not None, "the method did not declare the role prm"
-        reward = await self._models.prm.score(self.problem.question, [*self.steps, proposal.text])
         usage: dict[Role, Usage] = {**proposal.usage, "prm": reward.usage}
-        self._open = replace(proposal, reward=reward.value, usage=usage)
-        return self._open
+        return self._note(replace(proposal, reward=reward.value, usage=usage, t1=self._clock()))
+
+    async def judge(self, proposal: Proposal) -> Proposal:
+        """The proposal with its log-probability under the other policy too, which reads it in one prefill.
+
+        ``diagnostic.exact`` says whether steps are drawn from the very distributions that these
+        likelihoods are of: temperature 1 and top-p 1.
+        """
+        reader: PolicyRole = "draft" if proposal.origin == "target" else "target"
+        context = Context(prompt=self._prompts[reader], response=self._responses[reader])
+        told = await self._models.policy(reader).logprobs(context, proposal.token_ids)
+        logprob = sum(told.values)
+        return self._note(
+            replace(
+                proposal,
+                logprob_draft=logprob if reader == "draft" else proposal.logprob_draft,
+                logprob_target=logprob if reader == "target" else proposal.logprob_target,
+                usage={**proposal.usage, reader: told.usage},
+                diagnostic={"exact": self._decoding.temperature == 1 and self._decoding.top_p == 1},
+                t1=self._clock(),
+            )
+        )
+
+    async def contrast(self, proposal: Proposal, step: Proposal | None = None) -> Proposal:
+        """The draft's proposal with the reward of the target's step from the same context (Figure 3) in its
+        `diagnostic`, outside every cost. `step`: the target's, where it has written one already."""
+        step = step or await self._written_step("target", 0)
+        try:
+            reward = await self._reward(step)
+        except PRMContextError:
+            reward = None
+        told: dict[str, Any] = {"target_text": step.text, "target_reward": reward.value if reward else None}
+        return self._note(replace(proposal, diagnostic={**(proposal.diagnostic or {}), **told}))
 
     def keep(self, proposal: Proposal, verdict: Verdict | None = None) -> None:
         """Append the proposal to the response, and end the question where it or a limit says so."""
-        self._settle(proposal, verdict, kept=True)
-        self.steps.append(proposal.text)
-        for role in self._responses:
-            self._responses[role] = self._continued(role, proposal)
+        if verdict is not None:
+            self.reject(proposal, verdict)
+        self._kept = [*self._kept, _key(proposal)]
+        self.steps = [*self.steps, proposal.text]
+        self._responses = {role: self._continued(role, proposal) for role in self._responses}
         self.ended = self._end_after(proposal)
 
-    def reject(self, proposal: Proposal, verdict: Verdict) -> None:
-        """Note the proposal as one that the criterion did not accept."""
-        self._settle(proposal, verdict, kept=False)
+    def reject(self, proposal: Proposal, verdict: Verdict) -> Proposal:
+        """Note the criterion's verdict on a proposal; it is kept only by `keep`."""
+        return self._note(replace(proposal, accepted=verdict.accepted, omega=verdict.omega, u=verdict.u))
 
-    def end(self, reason: EndReason, unused: Proposal) -> None:
-        """End the question with `unused` left out of the response."""
-        self._settle(unused, None, kept=False)
-        self.ended = reason
+    def branch(self, proposal: Proposal) -> "Trajectory":
+        """The trajectory that goes on with `proposal`, beside this one and any others."""
+        other = copy(self)
+        other.keep(proposal)
+        other._parent = proposal.candidate
+        return other
+
+    def adopt(self, branch: "Trajectory") -> None:
+        """Take the response of `branch`, and its end, for this question's."""
+        self.steps, self._responses, self._kept = branch.steps, branch._responses, branch._kept
+        self.ended = branch.ended
 
     def solution(self, *, failed: bool = False) -> Solution:
         """What was decoded; the response is its kept steps joined. `failed`: an error broke it off."""
         if failed:
             self.ended = "error"
-            if self._open is not None:
-                self._settle(self._open, None, kept=False)
         assert self.ended is not None, "the trajectory goes on"
+        kept = set(self._kept)
         return Solution(
             prompt_tokens=self._prompt_tokens,
             end_reason=self.ended,
             response="".join(self.steps),
-            proposals=tuple(self._proposals),
+            proposals=tuple(replace(self._log[key], kept=key in kept) for key in sorted(self._log)),
         )
 
     def _room(self) -> int:
@@ -185,7 +180,7 @@ class Trajectory:
         limits = self._decoding.limits
         if proposal.finish == "eos":
             return "eos"
-        if not proposal.text.strip() and self._room() > 0:
+        if not proposal.text.strip() and proposal.finish == "step":
             return "repetition"
         if len(self.steps) >= limits.steps:
             return "max_steps"
@@ -198,18 +193,34 @@ class Trajectory:
             return "repetition"
         return None
 
-    def _seed(self, role: str, piece: int = 0) -> int:
+    def _seed(self, role: str, candidate: int, piece: int = 0) -> int:
         return keyed_seed(
             run_seed=self._decoding.seed,
             question_id=self.problem.question_id,
             sample=self.sample,
             step=len(self.steps),
             role=role,
+            candidate=candidate,
             piece=piece,
         )
 
+    async def _written_step(self, role: PolicyRole, candidate: int) -> Proposal:
+        began = self._clock()
+        room = min(self._room(), self._decoding.limits.step_tokens)
+        pieces: list[Completion] = []
+        written = 0
+        while True:
+            piece = await self._generate(role, room - written, self._decoding.step.delimiter, pieces, candidate)
+            written += len(piece.token_ids)
+            blank = not piece.text.strip() and piece.finish == "step"
+            if blank and written >= room:  # the limit leaves it no room to become a step
+                piece = replace(piece, finish="length")
+            pieces.append(piece)
+            if not blank or written >= room or len(pieces) > self._decoding.step.blank_pieces:
+                return self._proposal(role, pieces, candidate, began)
+
     async def _generate(
-        self, role: PolicyRole, max_tokens: int, stop: str | None, before: list[Completion]
+        self, role: PolicyRole, max_tokens: int, stop: str | None, before: list[Completion], candidate: int
     ) -> Completion:
         written = tuple(token for piece in before for token in piece.token_ids)
         return await self._models.policy(role).generate(
@@ -218,16 +229,25 @@ class Trajectory:
                 temperature=self._decoding.temperature,
                 top_p=self._decoding.top_p,
                 max_tokens=max_tokens,
-                seed=self._seed(role, piece=len(before)),
+                seed=self._seed(role, candidate, piece=len(before)),
                 stop=stop,
             ),
         )
 
-    def _proposal(self, role: PolicyRole, pieces: list[Completion], began: float) -> Proposal:
+    async def _reward(self, proposal: Proposal) -> Reward | None:
+        """The PRM's reward of the proposal as the next step; None for EOS alone."""
+        if not proposal.text.strip():
+            return None
+        assert self._models.prm is not None, "the method did not declare the role prm"
+        return await self._models.prm.score(self.problem.question, [*self.steps, proposal.text])
+
+    def _proposal(self, role: PolicyRole, pieces: list[Completion], candidate: int, began: float) -> Proposal:
         logprob = sum(piece.logprob for piece in pieces)
-        self._open = Proposal(
+        return Proposal(
             step=len(self.steps),
             origin=role,
+            candidate=candidate,
+            parent=self._parent,
             kept=False,
             token_ids=tuple(token for piece in pieces for token in piece.token_ids),
             text="".join(piece.text for piece in pieces),
@@ -238,14 +258,16 @@ class Trajectory:
             t0=began,
             t1=self._clock(),
         )
-        return self._open
 
-    def _settle(self, proposal: Proposal, verdict: Verdict | None, *, kept: bool) -> None:
-        self._open = None
-        decided = replace(proposal, kept=kept, t1=self._clock())
-        if verdict is not None:
-            decided = replace(decided, accepted=verdict.accepted, omega=verdict.omega, u=verdict.u)
-        self._proposals.append(decided)
+    def _note(self, proposal: Proposal) -> Proposal:
+        """Enter the proposal in the log, in place of what was known of it before."""
+        self._log[_key(proposal)] = proposal
+        return proposal
+
+
+def _key(proposal: Proposal) -> tuple[int, PolicyRole, int]:
+    """What makes a proposal one of its kind within a question; sorts the draft's before the target's."""
+    return proposal.step, proposal.origin, proposal.candidate
 
 
 def _as_one_call(pieces: list[Usage]) -> Usage:

@@ -10,7 +10,7 @@ from rsd.engines.base import Models
 from rsd.grading.pool import Grade
 from rsd.lock import RunLock
 from rsd.methods.base import Method
-from rsd.methods.trajectory import Decoding
+from rsd.methods.decoding import Decoding
 from rsd.records import Problem, Record
 from rsd.runner import Runner
 from rsd.store import JsonLines, read_records

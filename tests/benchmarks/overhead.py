@@ -10,7 +10,7 @@ from statistics import median
 
 from rsd.engines.base import Completion, Context, Models, Reward, Sampling
 from rsd.methods.rsd import RSD
-from rsd.methods.trajectory import Decoding, Limits, StepRule
+from rsd.methods.decoding import Decoding, Limits, StepRule
 from rsd.records import Problem, Usage
 from rsd.weighting import Binary
 from tests.benchmarks.figures import Figure, alternate
