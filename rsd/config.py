@@ -81,7 +81,7 @@ class PRMConfig(Section):
     head included (null: unknown).
     """
 
-    name: str
+    name: FolderName
     adapter: str | None = None
     path: str
     revision: str | None = None
@@ -121,6 +121,7 @@ class RunConfig(Section):
     progress: Literal["auto", "on", "off"] | bool
     retry_failed: bool
     check: bool
+    score_target: Literal["rejected", "all"] | Literal[False]
     tag: FolderName | None
 
     @property

@@ -17,7 +17,7 @@ from typing import Any
 
 from rsd.config import RunConfig
 from rsd.errors import ModelError
-from rsd.methods.base import Method
+from rsd.methods.base import Method, Selection, models_of
 from rsd.methods.decoding import Limits
 from rsd.records import RECORD_VERSION, PolicyRole, Role
 
@@ -27,13 +27,13 @@ WHOLE = 64 * 2**20  # bytes of a file up to which all of it is hashed
 PART = 2**20  # bytes hashed at the beginning, middle and end of a larger one
 
 
-def identify(config: RunConfig, method: Method, limits: Limits, *, data: str) -> dict[str, Any]:
+def identify(config: RunConfig, method: Method | Selection, limits: Limits, *, data: str) -> dict[str, Any]:
     """Everything that a record of this run can depend on. `data` is the benchmark's fingerprint.
 
     Raises ModelError when a model's folder is not there.
     """
     models: dict[Role, dict[str, Any]] = {}
-    for role in method.roles:
+    for role in models_of(method):
         if role == "prm":
             prm = config.prm
             models[role] = {
@@ -73,7 +73,7 @@ def _engine_arguments(config: RunConfig, role: Role) -> dict[str, Any]:
     return {"engine": told} if told else {}
 
 
-def run_id(identity: Mapping[str, Any], config: RunConfig, method: Method) -> str:
+def run_id(identity: Mapping[str, Any], config: RunConfig, method: Method | Selection) -> str:
     """A readable name that ends in 10 hex digits of the identity's hash."""
     digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=5).hexdigest()
     words = [method.name, config.model.name, *([config.prm.name] if "prm" in method.roles else [])]

@@ -9,7 +9,7 @@ import asyncio
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -21,21 +21,24 @@ from rich.console import Console
 from rsd.config import RunConfig
 from rsd.cost import Shape
 from rsd.engines.base import Models
+from rsd.equipment import Equipment, equip
 from rsd.errors import QuestionsFailedError, StoppedError
 from rsd.grading import Grader
 from rsd.lock import RunLock
 from rsd.manifest import write_manifest
-from rsd.models import load_models, source_of
+from rsd.models import source_of
 from rsd.plan import Plan, make_plan
 from rsd.progress import RunProgress
 from rsd.records import Problem, Record
 from rsd.report.relative import relative_to_target
+from rsd.report.subsets import subset_table
 from rsd.report.summary import summarise
 from rsd.report.terminal import render
 from rsd.rewards.check import fixed_rewards, told, transformers_rewards
 from rsd.runner import Job, Outcome, Runner
 from rsd.store import (
     JsonLines,
+    Key,
     create_folder,
     failed_attempts,
     is_error,
@@ -57,6 +60,38 @@ def invoke(config: RunConfig) -> float | None:
     plan = make_plan(config)
     for note in plan.notes:
         print(note, file=sys.stderr)
+    if plan.drawn is not None:
+        _raise_if_stopped(plan.drawn, _carry_out(plan.drawn))
+    outcome = _carry_out(plan)
+    _raise_if_stopped(plan, outcome)
+    accuracy = _report(plan, outcome)
+    for run in filter(None, (plan.drawn, plan)):
+        _raise_if_failed(run)
+    return accuracy
+
+
+def missing(plan: Plan) -> tuple[list[Job], list[tuple[Problem, Record]]]:
+    """The samples without a record, or with a failed one to try again; and the records without a grade.
+
+    A selection waits for all samples that it chooses among.
+    """
+    records, grades, failures = read_records(plan.folder), read_grades(plan.folder), failed_attempts(plan.folder)
+    waiting = {problem.question_id for problem, _ in missing(plan.drawn)[0]} if plan.drawn else set()
+    jobs, ungraded = [], []
+    for problem in plan.problems:
+        for sample in range(plan.samples):
+            key = problem.question_id, sample
+            record = records.get(key)
+            if record is None or (is_error(record) and (plan.config.retry_failed or failures[key] <= RETRIES)):
+                if problem.question_id not in waiting:
+                    jobs.append((problem, sample))
+            elif not is_error(record) and key not in grades:
+                ungraded.append((problem, record))
+    return jobs, ungraded
+
+
+def _carry_out(plan: Plan) -> Outcome:
+    """Make what the run still lacks."""
     create_folder(plan.folder)
     with ExitStack() as stack:
         lock = stack.enter_context(RunLock(plan.folder / "lock.json"))
@@ -65,45 +100,29 @@ def invoke(config: RunConfig) -> float | None:
             for name in ("records", "grades", "invocations")
         }
         jobs, ungraded = missing(plan)
-        outcome = Outcome()
-        if jobs or ungraded:
-            try:
-                models = load_models(plan) if jobs else Models()
-            except BaseException:  # of the models before that one, in a multirun, the next job needs the memory
-                asyncio.run(plan.engine.close())
-                raise
-            outcome = asyncio.run(_run(plan, models, jobs, ungraded, files, lock))
-        return _report(plan, outcome)
-
-
-def missing(plan: Plan) -> tuple[list[Job], list[tuple[Problem, Record]]]:
-    """The samples without a record, or with a failed one to try again; and the records without a grade."""
-    records, grades, failures = read_records(plan.folder), read_grades(plan.folder), failed_attempts(plan.folder)
-    jobs, ungraded = [], []
-    for problem in plan.problems:
-        for sample in range(plan.config.samples):
-            key = problem.question_id, sample
-            record = records.get(key)
-            if record is None or (is_error(record) and (plan.config.retry_failed or failures[key] <= RETRIES)):
-                jobs.append((problem, sample))
-            elif not is_error(record) and key not in grades:
-                ungraded.append((problem, record))
-    return jobs, ungraded
+        if not (jobs or ungraded):
+            return Outcome()
+        try:
+            equipment = equip(plan, jobs, stack)
+        except BaseException:  # of the models before that one, in a multirun, the next job needs the memory
+            asyncio.run(plan.engine.close())
+            raise
+        return asyncio.run(_run(plan, equipment, jobs, ungraded, files, lock))
 
 
 async def _run(
     plan: Plan,
-    models: Models,
+    equipment: Equipment,
     jobs: Sequence[Job],
     ungraded: Sequence[tuple[Problem, Record]],
     files: dict[str, JsonLines],
     lock: RunLock,
 ) -> Outcome:
-    config = plan.config
+    config, models = plan.config, equipment.models
     try:
         for remark in models.remarks:
             print(remark, file=sys.stderr)
-        write_manifest(plan, plan.engine.shapes(), models.remarks)
+        write_manifest(plan, equipment.shapes, models.remarks)
         number = _next_invocation(files["invocations"].path)
         line = {
             "invocation": number,
@@ -122,9 +141,8 @@ async def _run(
             RunProgress(total=len(jobs) + len(ungraded), label=plan.method.name, shown=config.shows_progress) as bar,
         ):
             runner = Runner(
-                method=plan.method,
-                models=models,
-                decoding=plan.decoding,
+                solver=equipment.solver(grader),
+                seed=config.seed,
                 grader=grader,
                 records=files["records"],
                 grades=files["grades"],
@@ -156,13 +174,7 @@ async def _checked_rewards(plan: Plan, models: Models) -> list[float] | None:
 def _report(plan: Plan, outcome: Outcome) -> float | None:
     """Print the summary of the questions asked for; write that of the whole run to ``summary.json``."""
     folder, records, grades = plan.folder, read_records(plan.folder), read_grades(plan.folder)
-    keys = [(problem.question_id, sample) for problem in plan.problems for sample in range(plan.config.samples)]
-    asked = [records[key] for key in keys if key in records]
-    if outcome.stopped:
-        raise StoppedError(
-            f"Stopped by {outcome.stopped}; {len(asked)} of {len(keys)} solutions are kept in {folder}, "
-            "and the same command makes the others."
-        )
+    asked = _asked(plan, records)
     manifest = read_manifest(folder)
     shapes = {role: Shape(**shape) for role, shape in manifest["shapes"].items()}
     whole = [record for key, record in records.items() if is_error(record) or key in grades]
@@ -172,14 +184,38 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
         summary,
         title=f"{plan.method.name} · {plan.config.model.name} · {manifest['benchmark']}",
         seconds=outcome.seconds if outcome.records else None,
-        questions_per_second=outcome.records / plan.config.samples / outcome.seconds if outcome.records else None,
+        questions_per_second=outcome.records / plan.samples / outcome.seconds if outcome.records else None,
         relative=relative_to_target(folder, asked),
     )
     console = Console(highlight=False)
     console.print(view)
+    if plan.drawn is not None:
+        console.print("Expected accuracy over all subsets of k samples (± Monte-Carlo error):")
+        console.print(subset_table(plan.method.settings["method"], asked, read_grades(plan.drawn.folder)))
+        console.print(f"Samples: {plan.drawn.folder}", soft_wrap=True)
     console.print(f"Records: {folder}", soft_wrap=True)
     plan.logger.log(manifest, summary.to_json())
-    failed, failures = [record for record in asked if is_error(record)], failed_attempts(folder)
+    return summary.accuracy
+
+
+def _asked(plan: Plan, records: Mapping[Key, Record]) -> list[Record]:
+    """The records that there are of the questions asked for."""
+    keys = [(problem.question_id, sample) for problem in plan.problems for sample in range(plan.samples)]
+    return [records[key] for key in keys if key in records]
+
+
+def _raise_if_stopped(plan: Plan, outcome: Outcome) -> None:
+    if outcome.stopped:
+        kept, whole = len(_asked(plan, read_records(plan.folder))), len(plan.problems) * plan.samples
+        raise StoppedError(
+            f"Stopped by {outcome.stopped}; {kept} of {whole} solutions are kept in {plan.folder}, "
+            "and the same command makes the others."
+        )
+
+
+def _raise_if_failed(plan: Plan) -> None:
+    asked, failures = _asked(plan, read_records(plan.folder)), failed_attempts(plan.folder)
+    failed = [record for record in asked if is_error(record)]
     if failed:
         again = sum(failures[record.key] <= RETRIES for record in failed)
         mend = f"the same command tries {again} of them again" if again else "retry_failed=true tries them again"
@@ -187,7 +223,6 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
             f"{len(failed)} of {len(asked)} solutions failed and count as wrong, question {failed[0].question_id} "
             f"first ({failed[0].error}); {mend}."
         )
-    return summary.accuracy
 
 
 def _next_invocation(path: Path) -> int:

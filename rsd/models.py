@@ -3,9 +3,12 @@
 models = load_models(plan)
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rsd.engines.base import Models, ModelSource
+from rsd.errors import ConfigError
+from rsd.methods.base import Method
 from rsd.plan import Plan
 from rsd.records import Role
 from rsd.rewards.base import ProcessReward
@@ -14,9 +17,14 @@ if TYPE_CHECKING:  # heavy, and only named here
     from transformers import PreTrainedTokenizerBase
 
 
-def load_models(plan: Plan) -> Models:
-    """Load every role of the plan's method into its engine. Raises ModelError, ConfigError where they do not fit."""
-    sources = {role: source_of(plan, role) for role in plan.method.roles}
+def load_models(plan: Plan, roles: Sequence[Role] | None = None) -> Models:
+    """Load `roles`, or all of the plan's method, into its engine.
+
+    Raises ModelError, ConfigError where they do not fit or draft and target should share a tokenizer and do not.
+    """
+    sources = {role: source_of(plan, role) for role in (plan.method.roles if roles is None else roles)}
+    if isinstance(plan.method, Method) and (plan.method.num_speculative_tokens or plan.method.reads_likelihoods):
+        _check_tokenizers(plan)
     plan.engine.prepare(sources, logs=plan.folder)
     draft = plan.engine.load_policy("draft", sources["draft"]) if "draft" in sources else None
     target = plan.engine.load_policy("target", sources["target"]) if "target" in sources else None
@@ -27,7 +35,7 @@ def load_models(plan: Plan) -> Models:
         prm = ProcessReward(plan.adapter, classifier, max_length=sources["prm"].context)
         remarks = plan.adapter.remarks(classifier.tokenizer)
     for role, shape in plan.engine.shapes().items():
-        source = sources[role]
+        source = source_of(plan, role)
         if source.parameters not in (None, shape.parameters):
             key = source.key.removesuffix("path") + "parameters"
             remarks.append(
@@ -47,6 +55,19 @@ def share_tokens(one: "PreTrainedTokenizerBase", other: "PreTrainedTokenizerBase
     return one.get_vocab() == other.get_vocab()
 
 
+def _check_tokenizers(plan: Plan) -> None:
+    """Raises ConfigError where draft and target do not read each other's tokens."""
+    from rsd.engines.loading import load_tokenizer  # loads torch
+
+    draft, target = (source_of(plan, role) for role in plan.config.model.policies)
+    if not share_tokens(load_tokenizer(draft), load_tokenizer(target)):
+        raise ConfigError(
+            f"method '{plan.method.name}' lets one model judge the other's tokens, and {draft.path} and {target.path} "
+            "have different tokenizers; set model.draft.path to a model of the target's family, or choose another "
+            "method or weighting."
+        )
+
+
 def source_of(plan: Plan, role: Role) -> ModelSource:
     """Where the plan's model of `role` comes from, and how it is loaded."""
     if role == "prm":
@@ -61,6 +82,7 @@ def source_of(plan: Plan, role: Role) -> ModelSource:
         )
     model = plan.config.model
     policy = model.policies[role]
+    tokens = plan.method.num_speculative_tokens if role == "target" and isinstance(plan.method, Method) else 0
     return ModelSource(
         key=f"model.{role}.path",
         path=policy.path,
@@ -70,4 +92,6 @@ def source_of(plan: Plan, role: Role) -> ModelSource:
         prompt=model.prompt_text,
         system=model.system,
         parameters=policy.parameters,
+        drafter=source_of(plan, "draft") if tokens else None,
+        drafted=tokens,
     )

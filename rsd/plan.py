@@ -17,11 +17,13 @@ from rsd.engines.base import Engine
 from rsd.errors import ConfigError
 from rsd.identity import identify, run_id
 from rsd.loggers import Logger
-from rsd.methods.base import Method, Selection
-from rsd.methods.decoding import Decoding
+from rsd.methods.base import Method, Selection, models_of
+from rsd.methods.decoding import Decoding, Limits
+from rsd.methods.rsd import RSD
+from rsd.methods.single import Single
 from rsd.records import Problem
 from rsd.rewards.base import Adapter
-from rsd.weighting import Binary
+from rsd.weighting import Binary, LikelihoodRatio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ def make_plan(config: RunConfig) -> Plan:
     if adapter is not None and delta is not None:
         _check_delta(delta, adapter)
     policies = config.model.policies
-    for role in roles_of(method):
+    for role in models_of(method):
         if role != "prm" and role not in policies:
             raise ConfigError(
                 f"method '{method.name}' needs a {role} model, and model={config.model.name} has none; "
@@ -66,6 +68,7 @@ def make_plan(config: RunConfig) -> Plan:
             )
     # of the whole family, also where the method uses one model only: all methods decode under the same limits
     limits, notes = lowered(config.limits, {f"model.{role}.context": p.context for role, p in policies.items()})
+    _check_method(method, limits)
     benchmark = build(config.benchmark, "benchmark")
     everything = benchmark.problems()
     logger = build(config.logger, "logger")
@@ -95,6 +98,26 @@ def _adapter(config: RunConfig) -> Adapter:
         )
     adapter: Adapter = locate(config.prm.adapter, "prm.adapter")()
     return adapter
+
+
+def _drawing(config: RunConfig, method: Selection) -> RunConfig:
+    """The run that draws the samples which `method` chooses among."""
+    sample = {"_target_": "rsd.methods.single.Single", "role": method.role, "n": method.n}
+    return config.model_copy(update={"method": sample})
+
+
+def _check_method(method: Method | Selection, limits: Limits) -> None:
+    """Raises ConfigError where the method's settings do not go together."""
+    if isinstance(method, Single) and method.num_speculative_tokens and method.role == "draft":
+        raise ConfigError("method.role=draft: only the target has a drafter; set method.role=target.")
+    if isinstance(method, RSD) and method.fallback == "residual":
+        if method.weighting != LikelihoodRatio(alpha=1.0, normalised=False):
+            raise ConfigError(
+                "method.fallback=residual is what weighting=likelihood_ratio with weighting.alpha=1 and "
+                "weighting.normalised=false leaves over; set these, or method.fallback=target."
+            )
+        if limits.step_tokens != 1:
+            raise ConfigError("method.fallback=residual is for steps of one token; set limits.step_tokens=1.")
 
 
 def _check_delta(delta: float, adapter: Adapter) -> None:

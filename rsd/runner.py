@@ -1,13 +1,13 @@
 """Answer the questions that a run still lacks: all in flight at once, each recorded when done::
 
-runner = Runner(method=method, models=models, decoding=decoding, grader=grader, …)
+runner = Runner(solver=decoder(method, models, decoding), seed=0, grader=grader, …)
 outcome = await runner.run(jobs)
 """
 
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 
@@ -26,6 +26,24 @@ from rsd.store import GradeRecord, JsonLines, is_error
 Job = tuple[Problem, int]  # a question and the index of its sample
 NOTHING = Solution(prompt_tokens=0, end_reason="error", response="", proposals=())
 Told = Callable[[GradeRecord | None], None]
+Clock = Callable[[], float]
+# Of a question and the index of its sample: what was decoded, and what went wrong where something did.
+Solver = Callable[[Problem, int, Clock], Awaitable[tuple[Solution, str | None]]]
+
+
+def decoder(method: Method, models: Models, decoding: Decoding) -> Solver:
+    """Solve by decoding with `method`."""
+
+    async def solve(problem: Problem, sample: int, clock: Clock) -> tuple[Solution, str | None]:
+        trajectory = message = None
+        try:
+            trajectory = Trajectory(problem, sample, models=models, decoding=decoding, clock=clock)
+            await method.solve(trajectory)
+        except Exception as error:  # listed, counted as wrong, and tried again by the next invocation
+            message = described(error)
+        return trajectory.solution(failed=message is not None) if trajectory else NOTHING, message
+
+    return solve
 
 
 @dataclass(slots=True)
@@ -38,18 +56,17 @@ class Outcome:
 
 
 class Runner:
-    """Runs a method over questions, writing records and grades as they come.
+    """Solves questions, writing records and grades as they come.
 
-    `concurrency` bounds the questions in flight (None: all). `told` hears of every solution's
+    `seed` is the run's. `concurrency` bounds the questions in flight (None: all). `told` hears of every solution's
     grade, or None where decoding failed, for a progress bar.
     """
 
     def __init__(
         self,
         *,
-        method: Method,
-        models: Models,
-        decoding: Decoding,
+        solver: Solver,
+        seed: int,
         grader: Grader,
         records: JsonLines,
         grades: JsonLines,
@@ -58,9 +75,8 @@ class Runner:
         concurrency: int | None,
         told: Told,
     ) -> None:
-        self._method = method
-        self._models = models
-        self._decoding = decoding
+        self._solver = solver
+        self._seed = seed
         self._grader = grader
         self._records = records
         self._grades = grades
@@ -118,17 +134,11 @@ class Runner:
 
     async def _solve(self, problem: Problem, sample: int) -> Record:
         """One record. Whatever goes wrong with this question is written down as its error."""
-        trajectory = message = None
-        try:
-            trajectory = Trajectory(problem, sample, models=self._models, decoding=self._decoding, clock=self._clock)
-            await self._method.solve(trajectory)
-        except Exception as error:  # listed, counted as wrong, and tried again by the next invocation
-            message = described(error)
-        solution = trajectory.solution(failed=message is not None) if trajectory else NOTHING
+        solution, message = await self._solver(problem, sample, self._clock)
         return Record(
             question_id=problem.question_id,
             sample=sample,
-            seed=self._decoding.seed,
+            seed=self._seed,
             invocation=self._invocation,
             prompt_tokens=solution.prompt_tokens,
             end_reason=solution.end_reason,

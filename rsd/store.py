@@ -150,7 +150,7 @@ def read_records(folder: Path) -> dict[Key, Record]:
     Raises StoreError when a line other than a torn last one is broken.
     """
     records: dict[Key, Record] = {}
-    for record in _read(folder, "records", load):
+    for record in read_lines(folder, "records", load):
         if record.key not in records or is_error(records[record.key]):
             records[record.key] = record
     return records
@@ -158,7 +158,7 @@ def read_records(folder: Path) -> dict[Key, Record]:
 
 def failed_attempts(folder: Path) -> Counter[Key]:
     """Count how often each sample of each question ended in an error, over all invocations of a run."""
-    return Counter(record.key for record in _read(folder, "records", load) if is_error(record))
+    return Counter(record.key for record in read_lines(folder, "records", load) if is_error(record))
 
 
 def is_error(record: Record) -> bool:
@@ -172,7 +172,7 @@ def read_grades(folder: Path, grader: str | None = None) -> dict[Key, GradeRecor
     Raises StoreError when a line other than a torn last one is broken.
     """
     name = "grades" if grader is None else f"grades-{grader}"
-    return {(grade.question_id, grade.sample): grade for grade in _read(folder, name, _load_grade)}
+    return {(grade.question_id, grade.sample): grade for grade in read_lines(folder, name, _load_grade)}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def _load_grade(line: bytes) -> GradeRecord:
         raise ValueError(f"not a grade: {error}") from error
 
 
-def _read(folder: Path, name: str, load_line: Callable[[bytes], Line]) -> Iterator[Line]:
+def read_lines(folder: Path, name: str, load_line: Callable[[bytes], Line]) -> Iterator[Line]:
     """Read ``<name>.jsonl`` and the ``<name>-i.jsonl`` of shards, line by line, without torn last lines."""
     pattern = re.compile(re.escape(name) + r"(-\d+)?\.jsonl")
     for path in sorted(path for path in folder.glob("*.jsonl") if pattern.fullmatch(path.name)):

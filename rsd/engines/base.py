@@ -150,7 +150,8 @@ class ModelSource:
     `key` names the setting to change when loading fails (``model.draft.path``). `path` is a hub id or a
     local folder. `context` is the most tokens one request of the run can hold. `prompt` is the
     prompt with ``{question}`` in it, or None for the tokenizer's own chat template, which then begins
-    with `system`. `parameters` is how many the model should have, None where nobody says.
+    with `system`. `parameters` is how many the model should have, None where nobody says. `drafter` writes
+    `drafted` tokens at a time ahead of the model, which verifies them (speculative decoding).
     """
 
     key: str
@@ -161,6 +162,8 @@ class ModelSource:
     prompt: str | None = None
     system: str | None = None
     parameters: int | None = None
+    drafter: "ModelSource | None" = None
+    drafted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,13 @@ Only answers that differ from the gold as text go to a process.
 """
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import LifoQueue
 from typing import Self
 
+from rsd.grading.classes import answer_classes
 from rsd.grading.extract import extract_boxed
 from rsd.grading.worker import Reason, Worker
 
@@ -62,6 +64,14 @@ class Grader:
             return Grade(True, extracted, "equal")
         reason = await asyncio.get_running_loop().run_in_executor(self._threads, self._compare, gold, answer)
         return Grade(reason == "equal", extracted, reason)
+
+    async def classes(self, answers: Sequence[str | None]) -> list[int | None]:
+        """Sort the answers of one question into classes (`answer_classes`); two that break a limit are not equal."""
+
+        def equal(a: str, b: str) -> bool:
+            return self._compare(a, b) == "equal"
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, answer_classes, answers, equal)
 
     def close(self) -> None:
         """End the processes at once; whoever still awaits a grade is cancelled."""

@@ -4,73 +4,81 @@ A new method is one file here and one YAML in ``conf/method/``. A method that ch
 samples of one model has `choose` instead of `solve` (`Selection`).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from rsd.methods.trajectory import Trajectory
 from rsd.records import PolicyRole, Record, Role
 
 
-class Described(Protocol):
+class Described(ABC):
     """What a run is told about any method."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        """The method in a few words, for tables (``rsd δ=0.7``)."""
-        ...
+        """The method in a few words, for tables (``rsd binary delta=0.7``)."""
 
     @property
+    @abstractmethod
     def roles(self) -> tuple[Role, ...]:
-        """The models it needs; no others are loaded."""
-        ...
+        """The models that it calls; no others are loaded."""
 
     @property
+    @abstractmethod
     def settings(self) -> Mapping[str, Any]:
         """Every setting that its output depends on: part of the run's identity."""
-        ...
 
 
-class Method(Described, Protocol):
-    """A way to answer a question with a draft, a target and a PRM, or some of them.
+class Method(Described):
+    """A way to answer a question with a draft, a target and a PRM, or some of them."""
 
-    `draws`: samples of one model that one solution stands for. `num_speculative_tokens`: tokens that the
-    draft writes ahead of the target inside the engine, which verifies them (0: none). `one_tokenizer`:
-    whether draft and target must read each other's tokens.
-    """
-
-    draws: int = 1
     num_speculative_tokens: int = 0
+    """Tokens that the draft writes ahead of the target inside the engine, which verifies them; 0: none."""
 
     @property
-    def one_tokenizer(self) -> bool:
-        return self.num_speculative_tokens > 0
+    def draws(self) -> int:
+        """Samples of each question that the method stands for."""
+        return 1
 
+    @property
+    def reads_likelihoods(self) -> bool:
+        """Whether draft and target judge each other's tokens."""
+        return False
+
+    @abstractmethod
     async def solve(self, trajectory: Trajectory) -> None:
         """Extend `trajectory` until it has ended."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """One stored sample, as a selection sees it. `answer_class`: number of its class among the question's
-    answers, None without an answer. `rewards`: one of each step, None where the PRM could not read it."""
+    answers, None without an answer. `rewards`: one of each step, None where there are none to go by."""
 
     record: Record
     answer_class: int | None
     rewards: tuple[float, ...] | None
 
 
-class Selection(Described, Protocol):
+class Selection(Described):
     """A way to choose one of `n` stored samples of the policy `role`."""
 
     role: PolicyRole
     n: int
 
+    @abstractmethod
     def choose(self, candidates: Sequence[Candidate]) -> int:
         """Index of the sample that answers the question."""
-        ...
 
     def value(self, candidate: Candidate) -> float | None:
-        """What the PRM's rewards of a sample come to; None where there is none."""
-        ...
+        """What the PRM's rewards of a sample come to; None where there is none, or nobody asks."""
+        return None
+
+
+def models_of(method: Method | Selection) -> tuple[Role, ...]:
+    """Every model that a run of `method` rests on: those that it calls, and the target's drafter."""
+    drafter: tuple[Role, ...] = ("draft",) if isinstance(method, Method) and method.num_speculative_tokens else ()
+    return tuple(dict.fromkeys((*drafter, *method.roles)))

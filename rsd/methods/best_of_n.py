@@ -41,7 +41,7 @@ class BestOfN(Selection):
     def choose(self, candidates: Sequence[Candidate]) -> int:
         """Index of the first sample of the highest value."""
         values = [self.value(candidate) for candidate in candidates]
-        return max(range(len(values)), key=lambda i: -math.inf if values[i] is None else values[i])
+        return max(range(len(values)), key=lambda i: (values[i] is not None, values[i] or 0.0))
 
     def value(self, candidate: Candidate) -> float | None:
         """The aggregate of the sample's rewards; None where it has none."""

@@ -1,6 +1,6 @@
 """The settings of decoding that every method shares: limits, what a step is, sampling::
 
-    Decoding(temperature=0.0, top_p=1.0, limits=Limits(total_tokens=4096), step=StepRule(), seed=0)
+Decoding(temperature=0.0, top_p=1.0, limits=Limits(total_tokens=4096), step=StepRule(), seed=0)
 """
 
 from dataclasses import dataclass

@@ -39,7 +39,3 @@ class Majority(Selection):
         classes = [candidate.answer_class for candidate in candidates]
         votes = Counter(number for number in classes if number is not None)
         return classes.index(votes.most_common(1)[0][0]) if votes else 0  # of equals, the first that was counted
-
-    def value(self, candidate: Candidate) -> float | None:
-        """None: the vote reads no reward."""
-        return None

@@ -52,8 +52,8 @@ class RSD(Method):
         return {"method": "rsd", "weighting": self._weighting, **self._parameters, **told}
 
     @property
-    def one_tokenizer(self) -> bool:
-        return self.num_speculative_tokens > 0 or self.weighting.reads_likelihoods
+    def reads_likelihoods(self) -> bool:
+        return self.weighting.reads_likelihoods
 
     @property
     def _weighting(self) -> str:

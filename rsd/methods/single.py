@@ -36,7 +36,7 @@ class Single(Method):
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        settings = {"method": "single", "role": self.role, "stepwise": self.stepwise}
+        settings: dict[str, Any] = {"method": "single", "role": self.role, "stepwise": self.stepwise}
         if self.num_speculative_tokens:
             settings |= {"method": "speculative", "num_speculative_tokens": self.num_speculative_tokens}
         return settings

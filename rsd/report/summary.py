@@ -149,9 +149,13 @@ def _work(role: Role, proposals: list[Proposal], flops: Mapping[Accounting, floa
             discarded=sum(usage.verified for usage, kept in usages if not kept),
             flops=flops,
         )
-    own = [proposal for proposal in proposals if proposal.origin == role]
-    discarded = [proposal for proposal in own if not proposal.kept]
-    return Work(calls=len(own), tokens=_tokens(own), discarded=_tokens(discarded), flops=flops)
+    usages = [(proposal.usage[role], proposal.kept) for proposal in proposals if proposal.origin == role]
+    return Work(
+        calls=len(usages),
+        tokens=sum(usage.generated for usage, _ in usages),
+        discarded=sum(usage.generated for usage, kept in usages if not kept),
+        flops=flops,
+    )
 
 
 def _tokens(proposals: Iterable[Proposal]) -> int:

@@ -12,7 +12,7 @@ from rsd.lock import RunLock
 from rsd.methods.base import Method
 from rsd.methods.decoding import Decoding
 from rsd.records import Problem, Record
-from rsd.runner import Runner
+from rsd.runner import Runner, decoder
 from rsd.store import JsonLines, read_records
 
 
@@ -34,9 +34,8 @@ def whole_run(
         JsonLines(Path(name) / "grades.jsonl") as grades,
     ):
         runner = Runner(
-            method=method,
-            models=models,
-            decoding=decoding,
+            solver=decoder(method, models, decoding),
+            seed=decoding.seed,
             grader=InstantGrader(),
             records=records,
             grades=grades,

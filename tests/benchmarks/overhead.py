@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from rsd.engines.base import Completion, Context, Models, Reward, Sampling
-from rsd.methods.rsd import RSD
 from rsd.methods.decoding import Decoding, Limits, StepRule
+from rsd.methods.rsd import RSD
 from rsd.records import Problem, Usage
 from rsd.weighting import Binary
 from tests.benchmarks.figures import Figure, alternate

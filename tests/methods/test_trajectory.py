@@ -3,9 +3,9 @@
 import pytest
 
 from rsd.engines.base import Models
+from rsd.methods.decoding import StepRule
 from rsd.methods.rsd import RSD
 from rsd.methods.single import Single
-from rsd.methods.decoding import StepRule
 from rsd.records import Proposal
 from rsd.weighting import Binary, Constant
 from tests.toys import ScriptedPolicy, ScriptedPRM, solved, trajectory
