@@ -44,7 +44,8 @@ def flops(usage: Usage, shape: Shape, accounting: Accounting) -> int | None:
     ``full`` is 2·matmul_parameters per position run plus 4·layers·heads·head_dim·context, where
     the context of position p (counted from 0) is p + 1: queries with keys, then weights with values.
     ``full`` needs `cached` and takes the usage to be one call's. For a usage summed over several
-    calls of growing prompts it is an upper bound.
+    calls of growing prompts it is an upper bound; so are the drafted tokens that were verified in vain, each taken
+    to have the context of the last.
     """
     match accounting:
         case "passes":
@@ -56,9 +57,10 @@ def flops(usage: Usage, shape: Shape, accounting: Accounting) -> int | None:
                 return None
             # The last token written is an output only: this call never reads it back as an input.
             end = usage.prompt + max(usage.generated - 1, 0)
-            contexts = _triangle(end) - _triangle(usage.cached)
+            in_vain = usage.verified if usage.drafted else 0
+            contexts = _triangle(end) - _triangle(usage.cached) + in_vain * end
             attention = 4 * shape.layers * shape.heads * shape.head_dim * contexts
-            return 2 * shape.matmul_parameters * (end - usage.cached) + attention
+            return 2 * shape.matmul_parameters * (end - usage.cached + in_vain) + attention
 
 
 def flops_by_role(

@@ -42,13 +42,15 @@ class Context:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """A piece of text: `text` decodes `token_ids` less EOS; `logprob` is its log-probability in nats
-    at temperature 1 and top-p 1, summed over all its tokens, delimiter and EOS included."""
+    at temperature 1 and top-p 1, summed over all its tokens, delimiter and EOS included. `drafter`: what the
+    model's drafter did for it, where it has one."""
 
     text: str
     token_ids: tuple[int, ...]
     logprob: float
     finish: Finish
     usage: Usage
+    drafter: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +176,14 @@ class Totals:
     padding: int = 0
     forwards: int = 0
     seconds: float = 0.0
+
+    def __add__(self, other: "Totals") -> "Totals":
+        return Totals(
+            tokens=self.tokens + other.tokens,
+            padding=self.padding + other.padding,
+            forwards=self.forwards + other.forwards,
+            seconds=self.seconds + other.seconds,
+        )
 
 
 class Engine(Protocol):

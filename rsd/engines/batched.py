@@ -149,16 +149,25 @@ class BatchedPolicy:
             return token
         if not request.future.cancelled():
             usage = Usage(generated=len(written), prompt=request.start, cached=request.cached, passes=len(written))
-            request.future.set_result(
-                Completion(
-                    text=self._decode(written[:-1] if finish == "eos" else written),
-                    token_ids=tuple(written),
-                    logprob=request.logprob,
-                    finish=finish,
-                    usage=usage,
-                )
-            )
+            request.future.set_result(self.completion(written, finish, request.logprob, usage))
         return None
+
+    def completion(
+        self, written: list[int], finish: Finish, logprob: float, usage: Usage, drafter: Usage | None = None
+    ) -> Completion:
+        """The answer to a request that wrote `written`."""
+        text = self._decode(written[:-1] if finish == "eos" else written)
+        return Completion(
+            text=text, token_ids=tuple(written), logprob=logprob, finish=finish, usage=usage, drafter=drafter
+        )
+
+    def finished(self, written: list[int], sampling: Sampling) -> tuple[list[int], Finish | None]:
+        """`written` up to the token that finishes it, and how; all of it and None where it goes on."""
+        for count in range(1, len(written) + 1):
+            finish = self._finish(written[:count], sampling)
+            if finish is not None:
+                return written[:count], finish
+        return written, None
 
     def _finish(self, written: list[int], sampling: Sampling) -> Finish | None:
         if written[-1] in self.eos_ids:

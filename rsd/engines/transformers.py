@@ -18,6 +18,7 @@ from annotated_types import Ge, Gt
 from transformers import AutoModelForCausalLM
 
 from rsd.cost import Shape
+from rsd.engines.assisted import AssistedPolicy
 from rsd.engines.base import ModelSource, Totals
 from rsd.engines.batched import BatchedClassifier, BatchedPolicy, Submit
 from rsd.engines.batcher import Advance, Batcher, Request
@@ -54,16 +55,22 @@ class TransformersEngine:
         self._shapes: dict[Role, Shape] = {}
         self._work_arrived = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
+        self._assisted: AssistedPolicy | None = None
 
     def prepare(self, sources: Mapping[Role, ModelSource], logs: Path) -> None:
         """Nothing: every model has a cache of its own size, and none a process."""
 
-    def load_policy(self, role: PolicyRole, source: ModelSource) -> BatchedPolicy:
-        """Load a causal language model and its tokenizer. Raises ModelError."""
+    def load_policy(self, role: PolicyRole, source: ModelSource) -> BatchedPolicy | AssistedPolicy:
+        """Load a causal language model and its tokenizer, and its drafter where it has one. Raises ModelError."""
         model = load_model(AutoModelForCausalLM, source)
         policy = BatchedPolicy(role, load_tokenizer(source), model.generation_config, source, self._submitter(role))
         self._serve(role, model, model.get_output_embeddings(), source, policy.advance)
-        return policy
+        if source.drafter is None:
+            return policy
+        drafter = load_model(AutoModelForCausalLM, source.drafter)
+        self._shapes["draft"] = shape_of(drafter)
+        self._assisted = AssistedPolicy(policy, model, drafter, source.drafted)
+        return self._assisted
 
     def load_classifier(self, source: ModelSource) -> BatchedClassifier:
         """Load a sequence classifier and its tokenizer as the PRM. Raises ModelError."""
@@ -78,7 +85,10 @@ class TransformersEngine:
 
     def totals(self) -> Mapping[Role, Totals]:
         """Physical totals of each loaded model so far."""
-        return {role: batcher.totals for role, batcher in self._batchers.items()}
+        totals = {role: batcher.totals for role, batcher in self._batchers.items()}
+        for role, more in (self._assisted.totals if self._assisted else {}).items():
+            totals[role] = totals.get(role, Totals()) + more
+        return totals
 
     async def close(self) -> None:
         """Stop the loop and forget the models."""

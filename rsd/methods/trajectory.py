@@ -254,7 +254,7 @@ class Trajectory:
             finish=pieces[-1].finish,
             logprob_draft=logprob if role == "draft" else None,
             logprob_target=logprob if role == "target" else None,
-            usage={role: _as_one_call([piece.usage for piece in pieces])},
+            usage=_usage(role, pieces),
             t0=began,
             t1=self._clock(),
         )
@@ -270,7 +270,16 @@ def _key(proposal: Proposal) -> tuple[int, PolicyRole, int]:
     return proposal.step, proposal.origin, proposal.candidate
 
 
+def _usage(role: PolicyRole, pieces: list[Completion]) -> dict[Role, Usage]:
+    """What each model did for a proposal of `role`, its drafter included."""
+    usage: dict[Role, Usage] = {role: _as_one_call([piece.usage for piece in pieces])}
+    drafting = [piece.drafter for piece in pieces if piece.drafter is not None]
+    if drafting:
+        usage["draft"] = _as_one_call(drafting)
+    return usage
+
+
 def _as_one_call(pieces: list[Usage]) -> Usage:
     """Usage of a proposal's pieces, each of which found everything before it in the cache."""
-    generated = sum(piece.generated for piece in pieces)
-    return replace(pieces[0], generated=generated, passes=sum(piece.passes for piece in pieces))
+    total = sum(pieces, Usage())
+    return replace(total, prompt=pieces[0].prompt, cached=pieces[0].cached)

@@ -29,9 +29,10 @@ ROLES: tuple[Role, ...] = ("draft", "target", "prm")
 class Work:
     """What one role did in a run.
 
-    `calls`: proposals of a policy, forward passes of a PRM. `tokens`: written by a policy
-    (delimiter and EOS included), scored by a PRM. `discarded`: those of them in proposals that
-    were not kept. `flops`: per question; None where not measured.
+    `calls`: proposals of a policy (or those that it drafted ahead for), forward passes of a PRM. `tokens`: written
+    by a policy (delimiter and EOS included), scored by a PRM. `discarded`: those of them in proposals that
+    were not kept, or that the target did not take over from its drafter. `flops`: per question; None where
+    not measured.
     """
 
     calls: int
@@ -149,11 +150,13 @@ def _work(role: Role, proposals: list[Proposal], flops: Mapping[Accounting, floa
             discarded=sum(usage.verified for usage, kept in usages if not kept),
             flops=flops,
         )
-    usages = [(proposal.usage[role], proposal.kept) for proposal in proposals if proposal.origin == role]
+    own = [p for p in proposals if p.origin == role]
+    assisted = [p for p in proposals if p.origin != role and p.usage.get(role, Usage()).generated]
+    in_vain = sum(p.usage[p.origin].drafted - p.usage[p.origin].accepted for p in assisted)
     return Work(
-        calls=len(usages),
-        tokens=sum(usage.generated for usage, _ in usages),
-        discarded=sum(usage.generated for usage, kept in usages if not kept),
+        calls=len(own) + len(assisted),
+        tokens=sum(p.usage[role].generated for p in (*own, *assisted)),
+        discarded=sum(p.usage[role].generated for p in own if not p.kept) + in_vain,
         flops=flops,
     )
 
