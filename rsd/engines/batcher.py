@@ -54,6 +54,12 @@ class Request:
     done: bool = False
 
     @property
+    def opening(self) -> bool:
+        """Whether it reads a whole prompt and nothing else. The last token of it is then left for the decoding, as it
+        is where another request has read the prompt already: what is written does not depend on who came first."""
+        return len(self.tokens) == len(self.prompt) and self.new > 1
+
+    @property
     def new(self) -> int:
         """Tokens that its row does not hold yet."""
         return len(self.tokens) - len(_row(self).tokens)
@@ -97,12 +103,11 @@ class Batcher:
 
     def tick(self) -> None:
         """Admit what fits, read what is new of it, similar lengths together, and let all go on by some tokens."""
-        while self.waiting and self._idle:
-            request = self.waiting.popleft()
-            if not request.future.cancelled():
-                self._admit(request)
-        for group in self._reading():
-            self._run(group, forwards=1)
+        while self._admit_waiting():
+            for group in self._reading(opening=True):
+                self._run(group, forwards=1, leaving=1)
+            for group in self._reading(opening=False):
+                self._run(group, forwards=1)
         for group in self._decoding():
             self._run(group, forwards=LONGEST_STAY)
 
@@ -116,11 +121,12 @@ class Batcher:
             _row(request).tokens = []
             self._release(request)
 
-    def _reading(self) -> list[list[Request]]:
-        """Requests with more than one new token, similar numbers of them together."""
+    def _reading(self, *, opening: bool) -> list[list[Request]]:
+        """Requests with more than one new token, similar numbers of them together: those that open, or the others."""
         groups: list[list[Request]] = []
         shortest = 0
-        for request in sorted((r for r in self.running if r.new > 1), key=lambda r: (r.new, len(r.tokens))):
+        reading = [request for request in self.running if request.new > 1 and request.opening == opening]
+        for request in sorted(reading, key=lambda r: (r.new, len(r.tokens))):
             most = min(LARGEST_GROUP, LARGEST_FORWARD // request.new)
             if groups and len(groups[-1]) < most and request.new <= LENGTH_SPREAD * shortest:
                 groups[-1].append(request)
@@ -134,9 +140,12 @@ class Batcher:
         order = sorted((r for r in self.running if r.new == 1), key=lambda r: len(r.tokens))
         return [order[first : first + LARGEST_DECODING] for first in range(0, len(order), LARGEST_DECODING)]
 
-    def _run(self, group: list[Request], *, forwards: int) -> None:
-        """Run `group` over a copy of its rows, `forwards` times or until too many of it are finished."""
-        width = max(request.new for request in group)
+    def _run(self, group: list[Request], *, forwards: int, leaving: int = 0) -> None:
+        """Run `group` over a copy of its rows, `forwards` times or until too many of it are finished.
+
+        `leaving`: its last tokens that are not run yet, so that there is nothing to advance by.
+        """
+        width = max(request.new for request in group) - leaving
         width += width > 1 and width % QUERY_BLOCK == 1
         rows = [_row(request).index for request in group]
         rows += rows[:1] * (-(-SMALLEST_PRODUCT // width) - len(group))
@@ -147,7 +156,9 @@ class Batcher:
             going = group
             while going and forwards and len(going) >= LEAST_GOING * len(group):
                 forwards -= 1
-                outputs = self._forward(group, width, len(rows))
+                outputs = self._forward(group, width, len(rows), leaving)
+                if leaving:
+                    break
                 for request, token in zip(going, self.advance(going, outputs), strict=True):
                     if token is None or request.future.cancelled():
                         self._release(request)
@@ -161,7 +172,7 @@ class Batcher:
                 _row(request).tokens = []
             raise
 
-    def _forward(self, group: list[Request], width: int, rows: int) -> torch.Tensor:
+    def _forward(self, group: list[Request], width: int, rows: int, leaving: int) -> torch.Tensor:
         """Run the new tokens of those of `group` that are not done, padded to `width` tokens and `rows` rows.
 
         Returns the head's outputs [reads, width] for the last tokens of each of them.
@@ -169,7 +180,7 @@ class Batcher:
         with self._timed():
             places = [i for i, request in enumerate(group) if not request.done]
             starts = [len(_row(request).tokens) for request in group]
-            fresh = [request.tokens[start:] for request, start in zip(group, starts, strict=True)]
+            fresh = [r.tokens[start : len(r.tokens) - leaving] for r, start in zip(group, starts, strict=True)]
             ids = [new + [0] * (width - len(new)) for new in fresh]
             copies = rows - len(group)
             mask = self.cache.prepare(starts + starts[:1] * copies, width)
@@ -199,6 +210,34 @@ class Batcher:
         with torch.inference_mode():
             yield
         self.seconds += time.perf_counter() - began
+
+    def _admit_waiting(self) -> bool:
+        """Admit what fits, and say whether anything did. A request stays behind where one before it is about to read
+        what both share: samples of one question read its prompt once."""
+        reading: defaultdict[tuple[int, ...], list[Request]] = defaultdict(list)
+        behind: list[Request] = []
+        admitted = False
+        while self.waiting and self._idle:
+            request = self.waiting.popleft()
+            if request.future.cancelled():
+                continue
+            if self._shares_more(request, reading[request.prompt]):
+                behind.append(request)
+                continue
+            self._admit(request)
+            admitted = True
+            if request.new > 1:
+                reading[request.prompt].append(request)
+        self.waiting.extendleft(reversed(behind))
+        return admitted
+
+    def _shares_more(self, request: Request, others: list[Request]) -> bool:
+        """Whether `request` begins as one of `others` does for longer than as any row does, by two tokens or more."""
+        if not others:
+            return False
+        held = max(_common_prefix(row.tokens, request.tokens) for row in self._of_prompt[request.prompt])
+        shared = max(_common_prefix(other.tokens, request.tokens) for other in others)
+        return min(shared, len(request.tokens) - request.reads) > held + 1
 
     def _admit(self, request: Request) -> None:
         """Give the request the idle row that already holds most of it, else the least recently used."""
