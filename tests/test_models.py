@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rsd.engines.transformers import TransformersEngine
-from rsd.errors import ModelError
+from rsd.errors import ConfigError, ModelError
 from rsd.models import load_models
 from rsd.plan import make_plan
 from rsd.tiny.tokenizer import build_tokenizer
@@ -21,6 +21,13 @@ from tests.conftest import Command, Run, compose_config
         (["method=rsd", "weighting=constant"], {"draft", "target"}),
         (["method=single", "method.role=draft"], {"draft"}),
         (["method=single", "method.role=target"], {"target"}),
+        (["method=sample"], {"draft"}),
+        (["method=beam", "method.generator=target"], {"target", "prm"}),
+        (["method=speculative"], {"draft", "target"}),
+        (["method=rsd_speculative"], {"draft", "target", "prm"}),
+        (["weighting=likelihood_ratio"], {"draft", "target"}),
+        (["weighting=reward_ratio"], {"draft", "target", "prm"}),
+        (["weighting=constant", "score_target=rejected"], {"draft", "target", "prm"}),
     ],
 )
 def test_only_the_models_that_the_method_needs_are_loaded(overrides: list[str], roles: set[str]) -> None:
@@ -37,6 +44,9 @@ def test_two_tokenizers_are_told_from_one(tmp_path: Path) -> None:
     tokenizer.save_pretrained(other)
     assert load_models(make_plan(compose_config())).one_tokenizer
     assert not load_models(make_plan(compose_config(f"model.target.path={other}"))).one_tokenizer
+    for judging in ("method=speculative", "method=rsd_speculative", "weighting=likelihood_ratio"):
+        with pytest.raises(ConfigError, match=r"different tokenizers; set model\.draft\.path"):
+            load_models(make_plan(compose_config(f"model.target.path={other}", judging)))
 
 
 def test_another_size_than_the_configuration_names_is_told_and_kept(

@@ -75,12 +75,12 @@ class RSD(Method):
                     trajectory.ended = "prm_context"
                     break
             verdict = decide(self.weighting, _evidence(proposal), trajectory.uniform())
+            proposal = trajectory.decide(proposal, verdict)
             if verdict.accepted:
                 if self.score_target == "all":
-                    proposal = await trajectory.contrast(proposal)
-                trajectory.keep(proposal, verdict)
+                    await trajectory.contrast(proposal)
+                trajectory.keep(proposal)
             else:
-                proposal = trajectory.reject(proposal, verdict)
                 step = await self._rewritten(trajectory)
                 if self.score_target:
                     await trajectory.contrast(proposal, step)

@@ -39,6 +39,7 @@ class Trajectory:
         self._clock = clock
         self._log: dict[tuple[int, PolicyRole, int], Proposal] = {}  # every proposal, shared by all branches
         self._kept: list[tuple[int, PolicyRole, int]] = []  # those of this trajectory, one a step
+        self._aside: set[Role] = set()  # who has read something outside the record
         self._parent: int | None = None  # candidate that a branch goes on from
         self._responses: dict[PolicyRole, tuple[int, ...]] = dict.fromkeys(models.policies, ())
         self._prompts: dict[PolicyRole, tuple[int, ...]] = {
@@ -101,27 +102,32 @@ class Trajectory:
 
     async def contrast(self, proposal: Proposal, step: Proposal | None = None) -> Proposal:
         """The draft's proposal with the reward of the target's step from the same context (Figure 3) in its
-        `diagnostic`, outside every cost. `step`: the target's, where it has written one already."""
+        `diagnostic`, outside every cost. `step`: the target's, where it has written one already.
+
+        What the models read here would be missing from what later calls have to read: from now on, how much of their
+        input came from the cache is not told.
+        """
+        aside: set[Role] = {"prm"} if step else {"prm", "target"}
         step = step or await self._written_step("target", 0)
         try:
             reward = await self._reward(step)
         except PRMContextError:
             reward = None
         told: dict[str, Any] = {"target_text": step.text, "target_reward": reward.value if reward else None}
-        return self._note(replace(proposal, diagnostic={**(proposal.diagnostic or {}), **told}))
+        noted = self._note(replace(proposal, diagnostic={**(proposal.diagnostic or {}), **told}))
+        self._aside |= aside
+        return noted
 
-    def keep(self, proposal: Proposal, verdict: Verdict | None = None) -> None:
+    def decide(self, proposal: Proposal, verdict: Verdict) -> Proposal:
+        """The proposal with the criterion's verdict; only `keep` makes it a part of the response."""
+        return self._note(replace(proposal, accepted=verdict.accepted, omega=verdict.omega, u=verdict.u))
+
+    def keep(self, proposal: Proposal) -> None:
         """Append the proposal to the response, and end the question where it or a limit says so."""
-        if verdict is not None:
-            self.reject(proposal, verdict)
         self._kept = [*self._kept, _key(proposal)]
         self.steps = [*self.steps, proposal.text]
         self._responses = {role: self._continued(role, proposal) for role in self._responses}
         self.ended = self._end_after(proposal)
-
-    def reject(self, proposal: Proposal, verdict: Verdict) -> Proposal:
-        """Note the criterion's verdict on a proposal; it is kept only by `keep`."""
-        return self._note(replace(proposal, accepted=verdict.accepted, omega=verdict.omega, u=verdict.u))
 
     def branch(self, proposal: Proposal) -> "Trajectory":
         """The trajectory that goes on with `proposal`, beside this one and any others."""
@@ -261,6 +267,8 @@ class Trajectory:
 
     def _note(self, proposal: Proposal) -> Proposal:
         """Enter the proposal in the log, in place of what was known of it before."""
+        told = {role: replace(use, cached=None) if role in self._aside else use for role, use in proposal.usage.items()}
+        proposal = replace(proposal, usage=told)
         self._log[_key(proposal)] = proposal
         return proposal
 

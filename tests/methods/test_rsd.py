@@ -1,6 +1,8 @@
 """RSD: its identities on the tiny models, and what its records say."""
 
+import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from transformers import AutoTokenizer
@@ -8,7 +10,7 @@ from transformers import AutoTokenizer
 from rsd.engines.base import Models
 from rsd.errors import PRMContextError
 from rsd.methods.rsd import RSD
-from rsd.records import Record
+from rsd.records import Proposal, Record, Role, Usage
 from rsd.weighting import Binary, Sigmoidal
 from tests.conftest import Run, compose_config
 from tests.toys import ScriptedPolicy, ScriptedPRM, solved, trajectory
@@ -144,3 +146,59 @@ def test_another_seed_is_another_draw(run: Run) -> None:
     a = run("limit=20", "sampling.temperature=1.0", "seed=0")
     b = run("limit=20", "sampling.temperature=1.0", "seed=1")
     assert any(a[key].response != b[key].response for key in a)
+
+
+def counted(proposal: Proposal) -> dict[Role, Usage]:
+    """Usage less what came from a cache."""
+    return {role: replace(usage, cached=None) for role, usage in proposal.usage.items()}
+
+
+def test_score_target_tells_the_targets_reward_beside_the_drafts_outside_every_cost(run: Run) -> None:
+    plain, rejected, everywhere = (run("limit=15", f"score_target={which}") for which in ("false", "rejected", "all"))
+    for key, record in everywhere.items():
+        for told in (record, rejected[key]):
+            assert told.response == plain[key].response
+            assert [counted(p) for p in told.proposals] == [counted(p) for p in plain[key].proposals]
+        for number, proposal in enumerate(record.proposals):
+            other = rejected[key].proposals[number]
+            if proposal.origin == "draft" and proposal.accepted:
+                assert proposal.diagnostic is not None
+                assert proposal.diagnostic["target_text"]
+                assert other.diagnostic is None
+            elif proposal.origin == "draft":
+                assert proposal.diagnostic == other.diagnostic
+                assert proposal.diagnostic["target_text"] == record.proposals[number + 1].text
+                assert 0 <= proposal.diagnostic["target_reward"] <= 1
+    # what the PRM read aside it need not read again, so how much came from its cache is no cost of the method
+    later = [p.usage["prm"].cached for r in rejected.values() for p in r.proposals if "prm" in p.usage and p.step > 1]
+    assert None in later
+    judged = [p for r in everywhere.values() for p in r.proposals if p.accepted is not None]
+    assert any(p.accepted for p in judged)
+    assert not all(p.accepted for p in judged)
+    # where the draft's step is the target's own, the two rewards are one
+    same = [p for p in judged if p.diagnostic["target_text"] == p.text and p.reward is not None]
+    assert same
+    assert all(p.diagnostic["target_reward"] == pytest.approx(p.reward, abs=1e-5) for p in same)
+
+
+@pytest.mark.parametrize("weighting", ["likelihood_ratio", "reward_ratio"])
+def test_the_target_reads_the_drafts_step_and_the_record_says_how_exact_that_is(run: Run, weighting: str) -> None:
+    for temperature, exact in ((1.0, True), (0.0, False)):
+        records = run("limit=10", f"weighting={weighting}", f"sampling.temperature={temperature}")
+        drafts = [p for r in records.values() for p in r.proposals if p.origin == "draft"]
+        for p in drafts:
+            assert p.diagnostic == {"exact": exact}
+            assert p.logprob_draft is not None
+            assert p.logprob_target is not None
+            assert p.usage["target"].verified == len(p.token_ids)
+            assert (p.usage["target"].generated, p.usage["target"].passes) == (0, 1)
+            reward = 1.0 if weighting == "likelihood_ratio" else p.reward
+            if reward is not None and p.omega not in (0.0, 1.0):
+                assert p.omega == pytest.approx(reward * math.exp(p.logprob_target - p.logprob_draft), rel=1e-6)
+        assert any(p.accepted for p in drafts)
+
+
+def test_a_blank_token_cut_by_the_steps_limit_is_a_step() -> None:
+    models = Models(draft=ScriptedPolicy(["\n", "a", "$"]), target=ScriptedPolicy([]), prm=ScriptedPRM(lambda _: 1.0))
+    solution = solved(RSD(weighting=Binary(delta=0.7)), trajectory(models, step_tokens=1)).solution()
+    assert (solution.response, solution.end_reason) == ("\na", "eos")
