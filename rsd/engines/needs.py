@@ -1,6 +1,6 @@
 """How a role is served, and what its model then asks of a device: from the checkpoint's own files and settings.
 
-    need = need_of("target", source, model, Serving(args={"max_model_len": 2048}))
+    need = need_of("target", source, model, Serving(args={"gpu_memory_utilization": 0.4}))
     need.weights, need.cache   # GiB; see ``placement.place``
 
 `model` is the model without its weights, see ``vllm.VLLMEngine``.
@@ -14,7 +14,7 @@ from annotated_types import Ge
 
 from rsd.engines.base import ModelSource
 from rsd.engines.checkpoint import bytes_in
-from rsd.engines.placement import GIB, Need
+from rsd.engines.placement import GIB, Need, limit_of
 from rsd.errors import ConfigError
 from rsd.records import Role
 
@@ -35,7 +35,7 @@ ONE_COPY = Serving()
 
 
 def need_of(role: Role, source: ModelSource, model: Any, serving: Serving) -> Need:
-    """What a copy of `model` asks of its devices. Raises ConfigError where `serving` names an impossible size."""
+    """What a copy of `model` asks of its devices. Raises ConfigError where `serving` gives it an impossible size."""
     cache = _given(role, serving, "kv_cache_memory_bytes")
     return Need(
         weights=_weight_bytes(source, model) / GIB,
@@ -50,8 +50,16 @@ def need_of(role: Role, source: ModelSource, model: Any, serving: Serving) -> Ne
 
 def longest(role: Role, source: ModelSource, serving: Serving) -> int:
     """Tokens of the longest request that vLLM is to take: one more than the run's longest text, since vLLM refuses
-    to read a text that leaves no token to write; or what ``engine.<role>.args`` say."""
-    return int(_given(role, serving, "max_model_len") or source.context + 1)
+    to read a text that leaves no token to write; or what ``engine.<role>.args`` say.
+
+    Raises ConfigError where that is less than the run's longest text: questions would fail that reach it."""
+    given = int(_given(role, serving, "max_model_len") or source.context)
+    if given < source.context:
+        raise ConfigError(
+            f"engine.{role}.args.max_model_len={given} is less than the {source.context} tokens that this run may "
+            f"take; lower {limit_of(role)} instead."
+        )
+    return max(given, source.context + 1)
 
 
 def _weight_bytes(source: ModelSource, model: Any) -> int:

@@ -126,6 +126,11 @@ def working_space(memory: float) -> float:
     return 1.5 if memory < 70 else 3.5 if memory < 160 else 4.5
 
 
+def limit_of(role: Role) -> str:
+    """The setting of the longest text that a request of `role` can hold."""
+    return "prm.max_length" if role == "prm" else "limits.total_tokens"
+
+
 def _check_devices(role: Role, need: Need, count: int) -> None:
     """Raises ConfigError where the devices of `need` are not there, or are not whole copies' worth."""
     absent = [i for i in need.devices or () if not 0 <= i < count]
@@ -152,7 +157,7 @@ def _check_given(role: Role, need: Need, memory: float) -> None:
     if has < least / need.parallel:
         raise ConfigError(
             f"engine.{role}.args.{name} gives {role} {has:.1f} GiB of device memory, and {what} take "
-            f"{least / need.parallel:.1f}; give more, or a smaller engine.{role}.args.max_model_len."
+            f"{least / need.parallel:.1f}; give more, or lower {limit_of(role)}."
         )
 
 
@@ -172,7 +177,7 @@ def _does_not_fit(
     elif len(memory) > needs[role].parallel:
         mend = f"set engine.{role}.device to another device, or engine.{role}.tensor_parallel_size higher"
     else:
-        mend = f"use a device with more memory, a smaller {role}, or a lower limits.total_tokens"
+        mend = f"use a device with more memory, a smaller {role}, or a lower {limit_of(role)}"
     return (
         f"engine.{role}: device {device} has {size:.1f} GiB, of which {usable:.0%} may be used, and needs "
         f"{sum(gib for _, gib in here):.1f} ({listed}); {mend}."

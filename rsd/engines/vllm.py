@@ -116,6 +116,7 @@ class VLLMEngine:
         serving = self._serving[role]
         args = dict(serving.args or {})
         length, trained = longest(role, source, serving), load_config(source).max_position_embeddings
+        args.pop("max_model_len", None)
         # vLLM sizes its table of positions by the configuration; beyond its end it would read what lies there
         overrides = {"max_position_embeddings": max(trained, length), **overrides}
         options: dict[str, Any] = {

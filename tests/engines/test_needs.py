@@ -66,7 +66,10 @@ def test_quantised_weights_are_as_large_as_their_files(layout: str, checkpoint: 
 
 def test_a_given_length_is_what_a_requests_cache_must_hold(checkpoint: Path) -> None:
     assert need(checkpoint).cache == TOKEN * (CONTEXT + 1) / GIB
-    assert need(checkpoint, max_model_len=100).cache == TOKEN * 100 / GIB
+    assert need(checkpoint, max_model_len=2000).cache == TOKEN * 2000 / GIB
+    assert need(checkpoint, max_model_len=CONTEXT).cache == need(checkpoint).cache
+    with pytest.raises(ConfigError, match=r"max_model_len=100 is less than the 511 .* lower limits\.total_tokens"):
+        need(checkpoint, max_model_len=100)
 
 
 def test_a_given_memory_is_the_models_share(checkpoint: Path) -> None:
