@@ -46,7 +46,7 @@ def test_a_real_model_solves_real_questions_step_by_step(smollm: Path, skywork: 
         ),
         cwd=ROOT, env=environment(), start_new_session=True, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    _, errors = started.communicate(timeout=300)
+    _, errors = started.communicate(timeout=600)
     assert started.returncode == 0, errors
     assert not orphans(started.pid)
     assert float(re.findall(r"largest difference is ([\d.e-]+)\.", errors)[0]) < 1e-3
@@ -77,7 +77,7 @@ def test_no_worker_outlives_a_run_that_is_broken_off(end: str, tmp_path: Path) -
             assert started.poll() is None
             time.sleep(0.2)
         started.send_signal(signal.SIGINT if end == "interrupt" else signal.SIGKILL)
-    _, errors = started.communicate(timeout=120)
+    _, errors = started.communicate(timeout=300)
     assert (started.returncode, "".join(errors.splitlines()[-1:])[:25]) == {
         "failure": (2, "Error: model.draft.path: "),
         "interrupt": (130, "Error: Stopped by SIGINT;"),
