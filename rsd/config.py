@@ -77,8 +77,8 @@ class ModelConfig(Section):
 class PRMConfig(Section):
     """A process reward model; `adapter` is the class in ``rsd/rewards`` that knows its format.
 
-    `max_length` is the most tokens of question and steps together, `parameters` how many it should have,
-    head included (null: unknown).
+    `max_length` is the most tokens of question and steps together, `context` how many it was trained on,
+    `parameters` how many it should have, head included (null: unknown).
     """
 
     name: FolderName
@@ -87,6 +87,7 @@ class PRMConfig(Section):
     revision: str | None = None
     dtype: Literal["float32", "bfloat16", "float16"]
     max_length: Annotated[int, Ge(1)]
+    context: Annotated[int, Ge(1)] | None = None
     parameters: Annotated[int, Ge(1)] | None = None
 
 

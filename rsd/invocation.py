@@ -177,9 +177,10 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
     asked = _asked(plan, records)
     manifest = read_manifest(folder)
     shapes = {role: Shape(**shape) for role, shape in manifest["shapes"].items()}
+    context = plan.config.prm.context if plan.adapter is not None else None
     whole = [record for key, record in records.items() if is_error(record) or key in grades]
-    write_json(folder / "summary.json", summarise(whole, grades, shapes, delta=plan.delta).to_json())
-    summary = summarise(asked, grades, shapes, delta=plan.delta)
+    write_json(folder / "summary.json", summarise(whole, grades, shapes, delta=plan.delta, context=context).to_json())
+    summary = summarise(asked, grades, shapes, delta=plan.delta, context=context)
     view = render(
         summary,
         title=f"{plan.method.name} · {plan.config.model.name} · {manifest['benchmark']}",

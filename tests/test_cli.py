@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rsd.run import main
+from rsd.store import read_records
 from tests.conftest import ROOT, Command, environment
 
 
@@ -202,12 +203,16 @@ def test_shell_completion_knows_groups_and_keys() -> None:
 
 def test_the_tiny_family_runs_from_anywhere_and_prints_its_summary(tmp_path: Path) -> None:
     shown = subprocess.run(
-        [sys.executable, "-m", "rsd.run", "limit=5"],
+        [sys.executable, "-m", "rsd.run", "limit=5", "prm.context=60"],
         capture_output=True, text=True, cwd=tmp_path, env=environment(), check=True,
     )  # fmt: skip
     assert "accuracy" in shown.stdout
     assert "5 questions" in shown.stdout
-    assert (tmp_path / "results" / "runs" / "tiny_chain").is_dir()
+    (folder,) = (tmp_path / "results" / "runs" / "tiny_chain").iterdir()
+    scored = [p.usage["prm"].prompt for r in read_records(folder).values() for p in r.proposals if "prm" in p.usage]
+    beyond = json.loads((folder / "summary.json").read_text())["beyond_context"]
+    assert 0 < sum(tokens > 60 for tokens in scored) == beyond < len(scored)
+    assert f"{beyond}  steps scored beyond the length that the PRM was trained on" in shown.stdout
     assert not (tmp_path / "outputs").exists(), "Hydra leaves no folders of its own"
 
 

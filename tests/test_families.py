@@ -53,4 +53,4 @@ def test_what_the_command_line_names_comes_first() -> None:
 )
 def test_a_prm_names_its_checkpoint_and_reads_beyond_its_trained_context(prm: str, path: str) -> None:
     config = compose_config(prm).prm
-    assert (config.path, config.revision, config.max_length) == (path, None, 8192)
+    assert (config.path, config.revision, config.max_length, config.context) == (path, None, 8192, 4096)

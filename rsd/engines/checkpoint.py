@@ -1,6 +1,7 @@
 """What weights lie in a checkpoint's files, without loading them::
 
 shapes = shapes_in(source, ["score.weight"])   # {"score.weight": (1, 1536)}
+bytes_in(source)                               # 3_087_467_144
 """
 
 import json
@@ -38,6 +39,20 @@ def shapes_in(source: ModelSource, names: Iterable[str]) -> dict[str, tuple[int,
                 found |= _shapes(path, held)
         return found
     return {}
+
+
+def bytes_in(source: ModelSource) -> int | None:
+    """Size of all weights as they are stored: by the index of a sharded checkpoint, which needs none of the shards;
+    of the file where there is one. None where neither tells."""
+    for whole in _FORMATS:
+        index = _file(source, f"{whole}.index.json")
+        if index is not None:
+            total = json.loads(index.read_text(encoding="utf-8")).get("metadata", {}).get("total_size")
+            return None if total is None else int(total)
+        path = _file(source, whole)
+        if path is not None:
+            return path.stat().st_size
+    return None
 
 
 def _shapes(path: Path, names: Iterable[str]) -> dict[str, tuple[int, ...]]:

@@ -3,6 +3,7 @@
 They are made by ``VLLMEngine.load_policy`` and ``load_classifier``.
 """
 
+import asyncio
 import itertools
 from collections import Counter
 from collections.abc import Sequence
@@ -35,10 +36,10 @@ class Replicas:
         """Take an engine into service."""
         self._engines.append(engine)
 
-    def shutdown(self) -> None:
-        """Stop the engines and their processes."""
-        while self._engines:  # none is kept: vLLM ends an engine again when it is collected, which may be too late
-            self._engines.pop().shutdown()
+    async def shutdown(self) -> None:
+        """Stop the engines and their processes, all at the same time: vLLM waits seconds for each."""
+        ending, self._engines = self._engines, []  # vLLM ends an engine again when it is collected: keep none
+        await asyncio.gather(*(asyncio.to_thread(engine.shutdown) for engine in ending))
 
     async def request(self, context: Context, call: str, parameters: Any) -> Any:
         """Send `context` to its engine's `generate` or `encode`, and return the one, final answer."""

@@ -7,16 +7,16 @@
 vLLM batches, caches prefixes and counts tokens itself; here is where it runs, and what its answers mean.
 """
 
+import asyncio
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
-from annotated_types import Ge, Gt
+from annotated_types import Gt
 from transformers import AutoModelForCausalLM, GenerationConfig
 
 from rsd.cost import Shape
@@ -24,25 +24,13 @@ from rsd.engines.base import ModelSource, Totals
 from rsd.engines.checkpoint import shapes_in
 from rsd.engines.classifiers import architecture, classifier_from_config, width
 from rsd.engines.loading import incomplete, load_config, load_tokenizer, shape_of
+from rsd.engines.needs import ONE_COPY, Serving, longest, need_of
 from rsd.engines.output import last_error, printed_to
-from rsd.engines.placement import Need, Share, place
+from rsd.engines.placement import GIB, Need, Share, place
 from rsd.engines.served import Replicas, ServedClassifier, ServedPolicy
 from rsd.engines.vllm_plugin import SERVED_AS
 from rsd.errors import ConfigError, ModelError
 from rsd.records import PolicyRole, Role
-
-GIB = 2**30
-
-
-@dataclass(frozen=True, kw_only=True)
-class Serving:
-    """How one role is served. `device`: its GPU or GPUs, null to let the planner choose. `replicas`: whole
-    copies, among which questions are spread. `args`: given to vLLM's engine as they are."""
-
-    device: int | tuple[int, ...] | None = None
-    tensor_parallel_size: Annotated[int, Ge(1)] = 1
-    replicas: Annotated[int, Ge(1)] = 1
-    args: dict[str, Any] | None = None
 
 
 class VLLMEngine:
@@ -55,9 +43,9 @@ class VLLMEngine:
     def __init__(
         self,
         *,
-        draft: Serving = Serving(),
-        target: Serving = Serving(),
-        prm: Serving = Serving(),
+        draft: Serving = ONE_COPY,
+        target: Serving = ONE_COPY,
+        prm: Serving = ONE_COPY,
         cpu_kv_cache_gib: Annotated[int, Gt(0)] = 1,
     ) -> None:
         self._serving: dict[Role, Serving] = {"draft": draft, "target": target, "prm": prm}
@@ -112,9 +100,8 @@ class VLLMEngine:
 
     async def close(self) -> None:
         """Stop every engine and its workers."""
-        for replicas in self._replicas.values():
-            replicas.shutdown()
-        self._replicas.clear()
+        ending, self._replicas = self._replicas, {}
+        await asyncio.gather(*(replicas.shutdown() for replicas in ending.values()))
 
     def _need(self, role: Role, source: ModelSource) -> Need:
         model, serving = _skeleton(role, source), self._serving[role]
@@ -122,26 +109,21 @@ class VLLMEngine:
             _check_head(model, source)
             self._labels = width(model)
         self._shapes[role] = shape_of(model)
-        return Need(
-            weights=sum(p.numel() for p in model.parameters()) * _dtype(source).itemsize / GIB,
-            cache=_bytes_per_token(model.config, source) * source.context / GIB,
-            parallel=serving.tensor_parallel_size,
-            replicas=serving.replicas,
-            devices=(serving.device,) if isinstance(serving.device, int) else serving.device,
-        )
+        return need_of(role, source, model, serving)
 
     def _start(self, role: Role, source: ModelSource, *, overrides: Mapping[str, Any], **extra: Any) -> Replicas:
         """Start the engines of `role`; `overrides` are of the checkpoint's configuration."""
         serving = self._serving[role]
         args = dict(serving.args or {})
-        trained = load_config(source).max_position_embeddings
+        length, trained = longest(role, source, serving), load_config(source).max_position_embeddings
+        args.pop("max_model_len", None)
         # vLLM sizes its table of positions by the configuration; beyond its end it would read what lies there
-        overrides = {"max_position_embeddings": max(trained, source.context + 1), **overrides}
+        overrides = {"max_position_embeddings": max(trained, length), **overrides}
         options: dict[str, Any] = {
             "model": source.path,
             "revision": source.revision,
             "dtype": source.dtype,
-            "max_model_len": source.context + 1,  # vLLM refuses to read a text that leaves no token to write
+            "max_model_len": length,
             "hf_overrides": {**overrides, **args.pop("hf_overrides", {})},
             "enable_prefix_caching": True,
             "generation_config": "vllm",  # never a checkpoint's own sampling defaults
@@ -172,9 +154,11 @@ class VLLMEngine:
 
 def _engine(options: Mapping[str, Any]) -> Any:
     from vllm import AsyncEngineArgs
+    from vllm.usage.usage_lib import UsageContext
     from vllm.v1.engine.async_llm import AsyncLLM
 
-    return AsyncLLM.from_engine_args(AsyncEngineArgs(**options))
+    # how many requests and tokens a step takes follows from this and the GPU; vLLM's default is for small ones
+    return AsyncLLM.from_engine_args(AsyncEngineArgs(**options), usage_context=UsageContext.OPENAI_API_SERVER)
 
 
 def _set_environment(cpu_kv_cache_gib: int) -> None:
@@ -205,18 +189,6 @@ def _check_head(model: Any, source: ModelSource) -> None:
     absent = [name for name, shape in head.items() if held.get(name) != shape]
     if absent:
         raise incomplete(source, absent)
-
-
-def _dtype(source: ModelSource) -> torch.dtype:
-    dtype = getattr(torch, source.dtype)
-    assert isinstance(dtype, torch.dtype)
-    return dtype
-
-
-def _bytes_per_token(config: Any, source: ModelSource) -> int:
-    """Key-value cache of one token in all layers."""
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    return int(2 * config.num_hidden_layers * config.num_key_value_heads * head_dim * _dtype(source).itemsize)
 
 
 def _device_memory() -> list[float]:

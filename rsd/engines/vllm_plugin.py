@@ -5,6 +5,7 @@ vLLM calls `register` through the entry point ``vllm.general_plugins`` (pyprojec
 
 import ctypes
 import multiprocessing
+import os
 import signal
 import sys
 
@@ -25,7 +26,15 @@ def register() -> None:
     """
     from vllm import ModelRegistry
 
-    if multiprocessing.parent_process() is not None and sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()
     for name in SERVED_AS.values():
         ModelRegistry.register_model(name, f"rsd.engines.vllm_models:{name}")
+
+
+def end_with_parent() -> None:
+    """Let a process that ``multiprocessing`` started be killed as soon as the one that started it is gone."""
+    parent = multiprocessing.parent_process()
+    if parent is not None and sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent.pid:  # it was gone before this was set
+            os._exit(1)

@@ -48,7 +48,8 @@ class Summary:
     `judged` proposals are the draft's that the acceptance criterion decided; the acceptance rates
     are the shares of them, and of their tokens, that it accepted. `draft_only`: share of questions
     answered without a target call, right or wrong. `near_delta`: judged proposals whose reward lies
-    within 0.02 of `delta`; None without a delta. `flops`: per question, all roles together.
+    within 0.02 of `delta`; None without a delta. `beyond_context`: proposals scored with more tokens
+    than the PRM was trained on; None where that is unknown. `flops`: per question, all roles together.
     """
 
     questions: int
@@ -64,6 +65,7 @@ class Summary:
     draft_only: float | None
     delta: float | None
     near_delta: int | None
+    beyond_context: int | None
     steps: float | None
     response_tokens: float | None
     end_reasons: Mapping[str, int]
@@ -80,12 +82,13 @@ def summarise(
     grades: Mapping[Key, GradeRecord],
     shapes: Mapping[Role, Shape],
     delta: float | None = None,
+    context: int | None = None,
 ) -> Summary:
     """Sum up a run's `records`, its last line for each sample of each question, with their `grades`.
 
     Errors count as wrong. The interval of accuracy is Wilson's where every question has one sample
-    and a two-level bootstrap's otherwise: a mean over samples is not a 0/1 outcome. Raises
-    StoreError when a record without an error has no grade.
+    and a two-level bootstrap's otherwise: a mean over samples is not a 0/1 outcome. `context`: tokens
+    that the PRM was trained on. Raises StoreError when a record without an error has no grade.
     """
     records = list(records)
     samples = right_of_samples(records, grades)
@@ -113,6 +116,7 @@ def summarise(
         draft_only=_ratio(sum(_draft_only(record) for record in records), len(records)),
         delta=delta,
         near_delta=None if delta is None else sum(_near(proposal, delta) for proposal in judged),
+        beyond_context=None if context is None else sum(_beyond(proposal, context) for proposal in proposals),
         steps=_ratio(len(kept), len(records)),
         response_tokens=_ratio(_tokens(kept), len(records)),
         end_reasons=dict(Counter(record.end_reason for record in records).most_common()),
@@ -172,6 +176,10 @@ def _draft_only(record: Record) -> bool:
 
 def _near(proposal: Proposal, delta: float) -> bool:
     return proposal.reward is not None and abs(proposal.reward - delta) <= NEAR_DELTA
+
+
+def _beyond(proposal: Proposal, context: int) -> bool:
+    return "prm" in proposal.usage and proposal.usage["prm"].prompt > context
 
 
 def _ratio(part: float | None, whole: float) -> float | None:

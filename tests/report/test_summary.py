@@ -87,6 +87,16 @@ def test_acceptance(summary: Summary) -> None:
     assert (summary.delta, summary.near_delta) == (0.7, 1)  # 0.71 only
 
 
+def test_steps_scored_beyond_the_prms_trained_context() -> None:
+    """Of the inputs of 10, 20, 4, 10 and 6 tokens, rejected ones too."""
+    grades = graded(RUN, set())
+    assert [summarise(RUN, grades, SHAPES, context=n).beyond_context for n in (3, 10, 20, None)] == [5, 1, 0, None]
+    summary = summarise(RUN, grades, SHAPES, context=5)
+    assert summary.to_json()["beyond_context"] == 4
+    assert line(shown(summary), "prm context")[2:4] == ["4", "steps"]
+    assert "prm context" not in "\n".join(shown(summarise(RUN, grades, SHAPES, context=20)))
+
+
 def test_lengths(summary: Summary) -> None:
     assert summary.steps == (2 + 2 + 1 + 0) / 4
     assert summary.response_tokens == (30 + 16 + 6) / 4

@@ -1,9 +1,11 @@
 """What the tests of the vLLM engine share: real tokenizers, tiny checkpoints with real layouts, started engines."""
 
+import asyncio
 import itertools
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -14,12 +16,24 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase, Qwen2Config, Qw
 from rsd.engines.classifiers import Qwen2ForPrmModel, Qwen2ForProcessRewardModel
 from tests.conftest import ROOT, SHARED
 
+# Every worker would take the same core for its own; and two threads of each would wait for another by spinning.
+os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 REAL = Path(os.environ.get("RSD_REAL_MODELS", ROOT / ".models"))  # what fetch.sh brought
 MARK_ID = 151651  # Qwen2.5-Math-PRM's <extra_0>; in Qwen2.5 itself this is <|quad_end|>
 # Steps that end in one token of the delimiter and what stands before it, or of more newlines than it needs.
 WRITTEN = ["Let $x=1$.\n\n", "So (y+2)\n\n\n\n", "Then:\n\n\n", "It is \n\n", "4"]
 MATH = [f"benchmark.path={SHARED / 'benchmarks' / 'math500.jsonl'}"]
+BLOCK = 32  # tokens of a block of the prefix cache, the least that vLLM allows on a CPU
 VOCABULARY = 151_936  # of the checkpoints; the tokenizer's real tokens end before 151,665
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """One event loop for all tests: an engine belongs to the loop that it was first used in."""
+    loop = asyncio.new_event_loop()
+    yield loop
+    loop.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,66 +1,44 @@
-"""The vLLM engine on the tiny family, and on tiny checkpoints laid out as the real reward models are."""
+"""The vLLM engine on the tiny family, and on a checkpoint with a real tokenizer."""
 
 import asyncio
-import itertools
-import shutil
-import signal
-import subprocess
-import time
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import psutil
 import pytest
-import torch
-from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
-from rsd.engines.base import Context, Engine, Models, ModelSource, PolicyModel
-from rsd.engines.transformers import TransformersEngine
-from rsd.engines.vllm import Serving, VLLMEngine
-from rsd.errors import ModelError, PRMContextError
+from rsd.engines.base import Context, Models, PolicyModel
 from rsd.methods.trajectory import Trajectory
 from rsd.models import load_models
 from rsd.plan import Plan, make_plan
-from rsd.records import Proposal, Role, Solution, Usage
-from rsd.rewards.base import Adapter, ProcessReward
-from rsd.rewards.qwen import QwenPRM
-from rsd.rewards.skywork import SkyworkPRM
-from tests.conftest import ROOT, command, compose_config, environment
-from tests.vllm.conftest import MATH, WRITTEN, orphans
+from rsd.records import Proposal, Role, Solution
+from tests.conftest import compose_config
+from tests.vllm.conftest import BLOCK, MATH, WRITTEN
 
 pytestmark = pytest.mark.vllm
-BLOCK = 32  # tokens of a block of the prefix cache, the least that vLLM allows on a CPU
-QUESTION = "Janet has 16 eggs and eats 3. How many are left?"
-TEXTS = {
-    "one step": ["She starts with 16 eggs.\n\n"],
-    "three steps": ["She starts with 16 eggs.\n\n", "She eats 3.\n\n", "The answer is \\boxed{13}."],
-    "an empty step": ["She starts with 16 eggs.\n\n", "\n\n"],
-    "extra newlines": ["She starts with 16 eggs.\n\n\n\n", "So 16-3=13:\n\n\n"],
-    "at the limit of the context": ["16-3=13. " * 105 + "\n\n", "So 13.\n\n"],
-}
+STEP_SIZE = (3000, 200)  # tokens and requests of one step of vLLM
+PF_FORKNOEXEC = 0x40  # linux/sched.h: a copy of its parent that runs no program of its own
 STEP = tuple(range(20, 32))  # tokens that neither model would write
-LIMIT = 1024  # tokens of a reward model's context in these tests
 
 
 @pytest.fixture(scope="module")
-def loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """One event loop for all tests: an engine belongs to the loop that it was first used in."""
-    loop = asyncio.new_event_loop()
-    yield loop
-    loop.close()
+def tiny(loop: asyncio.AbstractEventLoop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Plan, Models]]:
+    """The tiny family served by vLLM, two copies of its draft. As on GPUs, a server's steps are of another size than
+    those of other uses."""
+    from vllm.engine.arg_utils import EngineArgs  # without vLLM these tests are collected all the same
+    from vllm.usage.usage_lib import UsageContext
 
-
-@pytest.fixture(scope="module")
-def tiny(loop: asyncio.AbstractEventLoop) -> Iterator[tuple[Plan, Models]]:
-    """The tiny family served by vLLM, two copies of its draft."""
-    args = f"args={{block_size: {BLOCK}}}"
-    plan = make_plan(
-        compose_config(
-            "engine=vllm", "engine.draft.replicas=2", *(f"engine.{role}.{args}" for role in ("draft", "target", "prm"))
-        )
-    )
-    yield plan, load_models(plan)
+    args = [f"engine.{role}.args={{block_size: {BLOCK}}}" for role in ("draft", "target", "prm")]
+    results = f"results_dir={tmp_path_factory.mktemp('tiny')}"
+    plan = make_plan(compose_config("engine=vllm", "engine.draft.replicas=2", results, *args))
+    with pytest.MonkeyPatch.context() as patch:
+        of_server = [{UsageContext.OPENAI_API_SERVER: size} for size in STEP_SIZE]
+        patch.setattr(EngineArgs, "get_batch_defaults", lambda *_: of_server)
+        models = load_models(plan)
+    yield plan, models
     loop.run_until_complete(plan.engine.close())
 
 
@@ -102,11 +80,31 @@ def test_both_engines_take_the_same_trajectories(tiny: tuple[Plan, Models], loop
             assert (a.logprob_draft or a.logprob_target) == pytest.approx(b.logprob_draft or b.logprob_target, abs=1e-3)
 
 
+def test_an_engine_takes_as_much_in_a_step_as_vllms_server_does(tiny: tuple[Plan, Models]) -> None:
+    """By default it would be 128 requests, also on GPUs that take 1,024."""
+    _, models = tiny
+    for engine in (*models.draft.replicas._engines, *models.target.replicas._engines):
+        steps = engine.vllm_config.scheduler_config
+        assert (steps.max_num_batched_tokens, steps.max_num_seqs) == STEP_SIZE
+
+
+def test_engines_and_workers_are_spawned_not_forked(tiny: tuple[Plan, Models]) -> None:
+    """A fork would carry this process's memory, a GPU's state and the thread locks in it; that those spawned know our
+    models is shown by the PRM that they serve."""
+    assert os.environ["VLLM_WORKER_MULTIPROC_METHOD"] == "spawn"
+    started = [p for p in psutil.Process().children(recursive=True) if p.cmdline()[0].startswith("VLLM::")]
+    assert len(started) == 2 * 4, "an engine and its worker for each of four models"
+    for process in started:
+        flags = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[6]
+        assert not int(flags) & PF_FORKNOEXEC
+
+
 @pytest.mark.parametrize("engine", ["transformers", "vllm"])
 def test_a_step_ends_where_the_tokenizer_merges_the_delimiter_into_a_token(
-    engine: str, clockwork: Path, qwen: PreTrainedTokenizerBase, loop: asyncio.AbstractEventLoop
+    engine: str, clockwork: Path, qwen: PreTrainedTokenizerBase, loop: asyncio.AbstractEventLoop, tmp_path: Path
 ) -> None:
     settings = [f"model.draft.path={clockwork}", "model.draft.dtype=float32", "method=single", "method.stepwise=true"]
+    settings += [f"results_dir={tmp_path}"]
     plan = make_plan(compose_config("model=qwen_math_7b", f"engine={engine}", "method.role=draft", *MATH, *settings))
     if engine == "vllm":
         (solution,) = loop.run_until_complete(solved_and_closed(plan, 1))
@@ -167,109 +165,3 @@ def test_a_call_runs_what_its_model_has_not_read_and_a_block_at_most(
             assert usage.cached is not None
             assert usage.cached >= min(known, usage.prompt - 1) - BLOCK
             read.append(given if role == "prm" else given + proposal.token_ids[:-1])
-
-
-@pytest.fixture(scope="module", params=["skywork", "qwen_prm"])
-def scored(
-    request: pytest.FixtureRequest, loop: asyncio.AbstractEventLoop
-) -> Iterator[tuple[Adapter, Path, ProcessReward]]:
-    """A reward model of each real layout served by vLLM, with its adapter and checkpoint."""
-    adapter: Adapter = SkyworkPRM() if request.param == "skywork" else QwenPRM()
-    path = request.getfixturevalue(request.param)
-    engine = VLLMEngine(prm=Serving(args={"block_size": BLOCK}))
-    yield adapter, path, reward_model(engine, adapter, path)
-    loop.run_until_complete(engine.close())
-
-
-def reward_model(engine: Engine, adapter: Adapter, path: Path) -> ProcessReward:
-    source = ModelSource(key="prm.path", path=str(path), revision=None, dtype="float32", context=LIMIT)
-    engine.prepare({"prm": source}, logs=path.parent)
-    return ProcessReward(adapter, engine.load_classifier(source), max_length=LIMIT)
-
-
-def test_rewards_are_those_of_transformers(
-    scored: tuple[Adapter, Path, ProcessReward], loop: asyncio.AbstractEventLoop
-) -> None:
-    adapter, path, served = scored
-
-    async def rewards(prm: ProcessReward) -> dict[tuple[str, int], float]:
-        return {
-            (name, n): (await prm.score(QUESTION, steps[:n])).value
-            for name, steps in TEXTS.items()
-            for n in range(1, len(steps) + 1)
-        }
-
-    async def embedded() -> dict[tuple[str, int], float]:
-        engine = TransformersEngine(threads=1)
-        try:
-            return await rewards(reward_model(engine, adapter, path))
-        finally:
-            await engine.close()
-
-    found = loop.run_until_complete(rewards(served))
-    assert found == pytest.approx(asyncio.run(embedded()), abs=1e-3)
-    assert max(found.values()) - min(found.values()) > 0.05, "scores that do not differ prove nothing"
-
-
-@pytest.mark.parametrize("layout", ["skywork", "qwen_prm"])
-@pytest.mark.parametrize("suffix", ["safetensors", "bin"])
-def test_a_head_that_is_missing_or_of_another_width_is_told_before_an_engine_starts(
-    layout: str, suffix: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    """vLLM itself would serve random numbers in its place."""
-    whole = request.getfixturevalue(layout)
-    weights = load_file(whole / "model.safetensors")
-    last = "v_head.summary.weight" if layout == "skywork" else "score.2.weight"
-    for name, changed in {"headless": None, "wide": torch.zeros(3, 64)}.items():
-        broken = shutil.copytree(whole, tmp_path / name, ignore=shutil.ignore_patterns("*.safetensors"))
-        other = {key: tensor for key, tensor in {**weights, last: changed}.items() if tensor is not None}
-        if suffix == "bin":
-            torch.save(other, broken / "pytorch_model.bin")
-        else:
-            save_file(other, broken / "model.safetensors")
-        source = ModelSource(key="prm.path", path=str(broken), revision=None, dtype="float32", context=LIMIT)
-        with pytest.raises(ModelError, match=rf"prm\.path: .*{name} lacks 1 .* {last} among them"):
-            VLLMEngine().prepare({"prm": source}, logs=tmp_path)
-
-
-def test_a_reward_model_reads_each_step_once(
-    scored: tuple[Adapter, Path, ProcessReward], loop: asyncio.AbstractEventLoop
-) -> None:
-    _, _, prm = scored
-    steps = [f"Step {i}: " + "she counts the eggs again, " * 6 + "\n\n" for i in range(6)]
-
-    async def usages() -> list[Usage]:
-        return [(await prm.score("A question of its own?", steps[:n])).usage for n in range(1, 7)]
-
-    found = loop.run_until_complete(usages())
-    for before, usage in itertools.pairwise(found):
-        assert usage.cached is not None
-        assert usage.cached >= before.prompt - BLOCK
-
-
-def test_beyond_the_context_is_told_and_not_cut(
-    scored: tuple[Adapter, Path, ProcessReward], loop: asyncio.AbstractEventLoop
-) -> None:
-    with pytest.raises(PRMContextError, match=f"exceed prm.max_length={LIMIT}"):
-        loop.run_until_complete(scored[2].score(QUESTION, ["16-3=13. " * 200 + "\n\n"]))
-
-
-@pytest.mark.parametrize("end", ["failure", "interrupt", "kill"])
-def test_no_worker_outlives_a_run_that_is_broken_off(end: str, tmp_path: Path) -> None:
-    overrides = ["engine=vllm", "method=single", "method.role=draft", f"results_dir={tmp_path}"]
-    overrides += ["engine.draft.args={no_such_option: 1}"] if end == "failure" else []
-    started = subprocess.Popen(
-        command(*overrides), cwd=ROOT, env=environment(), start_new_session=True, stderr=subprocess.PIPE, text=True
-    )
-    if end != "failure":
-        while not any(path.stat().st_size for path in tmp_path.glob("runs/tiny_chain/*/records.jsonl")):
-            assert started.poll() is None
-            time.sleep(0.2)
-        started.send_signal(signal.SIGINT if end == "interrupt" else signal.SIGKILL)
-    _, errors = started.communicate(timeout=120)
-    assert (started.returncode, "".join(errors.splitlines()[-1:])[:25]) == {
-        "failure": (2, "Error: model.draft.path: "),
-        "interrupt": (130, "Error: Stopped by SIGINT;"),
-        "kill": (-signal.SIGKILL, ""),
-    }[end]
-    assert not orphans(started.pid)

@@ -1,0 +1,46 @@
+"""A process of vLLM's does not outlive the one that started it, however that ends."""
+
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rsd.engines.vllm_plugin import end_with_parent
+
+
+def start_worker(folder: Path, early: bool) -> None:
+    """Start a worker that asks to end with this process, `early` or only once this process is gone."""
+    multiprocessing.get_context("spawn").Process(target=work, args=(folder, early)).start()
+
+
+def work(folder: Path, early: bool) -> None:
+    parent = os.getppid()
+    if early:
+        end_with_parent()
+    (folder / "started").write_text(str(os.getpid()))
+    while os.getppid() == parent:
+        time.sleep(0.01)
+    if not early:
+        end_with_parent()
+    (folder / "outlived").touch()
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_worker_ends_when_its_parent_is_killed_now_or_was_before(early: bool, tmp_path: Path) -> None:
+    parent = multiprocessing.get_context("spawn").Process(target=start_worker, args=(tmp_path, early))
+    parent.start()
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "started").exists() or not (tmp_path / "started").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    worker = psutil.Process(int((tmp_path / "started").read_text()))
+    assert parent.pid is not None
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.join()
+    psutil.wait_procs([worker], timeout=20)
+    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
+    assert not (tmp_path / "outlived").exists()
