@@ -49,7 +49,6 @@ CASES = [
     Case(Clipping(), lambda r, ratio, n: min(1, max(0, r))),
     Case(Sigmoidal(), lambda r, ratio, n: max(0, r / (1 + r))),
     Case(Logistic(alpha=4.0, delta=0.6), lambda r, ratio, n: 1 / (1 + math.exp(-4 * (r - 0.6)))),
-    Case(LikelihoodRatio(alpha=1.0, normalised=False), lambda r, ratio, n: min(1, ratio)),
     Case(LikelihoodRatio(alpha=0.5, normalised=False), lambda r, ratio, n: min(1, 0.5 * ratio)),
     Case(LikelihoodRatio(alpha=0.7, normalised=True), lambda r, ratio, n: min(1, 0.7 * ratio ** (1 / n))),
     Case(RewardRatio(beta=1.5, normalised=False), lambda r, ratio, n: min(1, max(0, 1.5 * r * ratio))),

@@ -37,14 +37,14 @@ def plan() -> Plan:
 
 @torch.no_grad()
 def possible_steps(plan: Plan, prompt: Ids) -> tuple[Shares, Shares]:
-    """P_m and P_M of the steps of `TOKENS` tokens after `prompt`."""
+    """P_m and P_M of the steps of `TOKENS` tokens after `prompt`; next to none would end before these."""
     policies = plan.config.model.policies
     models = [AutoModelForCausalLM.from_pretrained(policies[role].path) for role in ("draft", "target")]
     written: dict[Ids, tuple[float, float]] = {(): (1.0, 1.0)}
     for _ in range(TOKENS):
         rows = torch.tensor([[*prompt, *ids] for ids in written])
-        token = torch.stack([model(rows).logits[:, -1].double().softmax(-1) for model in models], dim=-1)
-        joint = torch.tensor(list(written.values())).double()[:, None] * token  # [steps, vocabulary, models]
+        following = torch.stack([model(rows).logits[:, -1].double().softmax(-1) for model in models], dim=-1)
+        joint = torch.tensor(list(written.values())).double()[:, None] * following  # [steps, vocabulary, models]
         likely = (joint.amax(-1) > NEGLIGIBLE).nonzero().tolist()
         begun = list(written)
         written = {(*begun[row], token): tuple(joint[row, token].tolist()) for row, token in likely}
@@ -93,10 +93,8 @@ def test_the_first_step_of_real_models_is_distributed_as_the_mixture(
     plan: Plan, weighting: Weighting, omega: Callable[[float, float], float]
 ) -> None:
     counts, draft, target, reward = asyncio.run(measure(plan, weighting))
-    assert min(sum(draft.values()), sum(target.values())) > 0.998
-    assert (
-        p_value(counts, mixture({ids: omega(reward[ids], target[ids] / draft[ids]) for ids in draft}, draft, target))
-        > SIGNIFICANCE
-    )
+    assert min(sum(draft.values()), sum(target.values())) > 0.998, "the steps left out are not negligible"
+    weights = {ids: omega(reward[ids], target[ids] / draft[ids]) for ids in draft}
+    assert p_value(counts, mixture(weights, draft, target)) > SIGNIFICANCE
     assert p_value(counts, draft) < SIGNIFICANCE
     assert p_value(counts, target) < SIGNIFICANCE
