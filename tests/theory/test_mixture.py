@@ -24,14 +24,7 @@ from tests.categorical import SIGNIFICANCE, CategoricalPolicy, draws, first_step
 from tests.conftest import ROOT
 from tests.toys import ScriptedPRM
 
-REWARD = {
-    "no\n\n": -0.5,
-    "a guess\n\n": 0.2,
-    "nearly there\n\n": 0.65,
-    "so\n\n": 0.7,
-    "it is six\n\n": 0.9,
-    "6\n\n": 1.3,
-}
+REWARD = {"n\n\n": -0.5, "oh\n\n": 0.2, "hm\n\n": 0.65, "so\n\n": 0.7, "it is 6\n\n": 0.9, "6\n\n": 1.3}
 DRAFT = dict(zip(REWARD, (0.15, 0.25, 0.20, 0.15, 0.15, 0.10), strict=True))
 TARGET = dict(zip(REWARD, (0.05, 0.10, 0.15, 0.20, 0.20, 0.30), strict=True))
 
