@@ -94,4 +94,5 @@ def source_of(plan: Plan, role: Role) -> ModelSource:
         parameters=policy.parameters,
         drafter=source_of(plan, "draft") if tokens else None,
         drafted=tokens,
+        greedy=plan.decoding.temperature == 0,
     )

@@ -19,6 +19,7 @@ from rsd.records import Finish, PolicyRole, Usage
 
 if TYPE_CHECKING:  # heavy, and only named here
     from vllm.v1.engine.async_llm import AsyncLLM
+    from vllm.v1.metrics.stats import RequestSpecDecodeMetrics
 
 
 class Replicas:
@@ -109,14 +110,20 @@ class ServedPolicy:
             finish = "step" if sampling.stop is not None and output.stop_reason == sampling.stop else "eos"
         written = list(ids[:-1] if finish == "eos" else ids)
         length, cached = len(context.prompt) + len(context.response), answer.num_cached_tokens or 0
-        self.replicas.count(length - cached + len(ids), len(ids))
+        usage = Usage(generated=len(ids), prompt=length, cached=cached, passes=len(ids))
+        drafter = None
+        if output.spec_decode_metrics is not None:
+            usage = _speculative(usage, output.spec_decode_metrics)
+            drafter = Usage(generated=usage.drafted, prompt=length, cached=None, passes=usage.drafted)
+        self.replicas.count(length - cached + usage.generated + usage.verified, usage.passes)
         return Completion(
             # vLLM's own text ends with the stop string; ids are canonical, and may hold further newlines
             text=str(self.tokenizer.decode(written, skip_special_tokens=False, clean_up_tokenization_spaces=False)),
             token_ids=ids,
             logprob=float(output.cumulative_logprob),
             finish=finish,
-            usage=Usage(generated=len(ids), prompt=length, cached=cached, passes=len(ids)),
+            usage=usage,
+            drafter=drafter,
         )
 
     async def logprobs(self, context: Context, continuation: Sequence[int]) -> Logprobs:
@@ -159,3 +166,13 @@ class ServedClassifier:
             logits=tuple(answer.outputs.data.float().flatten().tolist()),
             usage=Usage(prompt=length, cached=cached, passes=1),
         )
+
+
+def _speculative(usage: Usage, metrics: "RequestSpecDecodeMetrics") -> Usage:
+    """`usage` of a target with a drafter. A round judges the drafted tokens and the one before them, and writes one
+    more than it accepts; the prompt's own pass, and any without drafted tokens, write one each."""
+    rounds = sum(metrics.histogram)
+    accepted = sum(count * times for count, times in enumerate(metrics.histogram))
+    passes = rounds + max(1, usage.generated - accepted - rounds)
+    verified = max(0, metrics.num_draft_tokens + passes - usage.generated)
+    return replace(usage, drafted=metrics.num_draft_tokens, accepted=accepted, verified=verified, passes=passes)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -74,6 +75,11 @@ class VLLMEngine:
             memory = _device_memory()
         if memory:
             self._shares = place(needs, memory)
+        elif any(source.drafter and not source.greedy for source in sources.values()):
+            raise ConfigError(
+                "sampling.temperature: vLLM on a CPU draws from a wrong distribution where a drafter writes ahead; set "
+                "sampling.temperature=0, or engine=transformers."
+            )
 
     def load_policy(self, role: PolicyRole, source: ModelSource) -> ServedPolicy:
         """Start the engines of a policy. Raises ModelError."""
@@ -92,7 +98,7 @@ class VLLMEngine:
 
     def shapes(self) -> Mapping[Role, Shape]:
         """Shape of each loaded model."""
-        return {role: self._shapes[role] for role in self._replicas}
+        return dict(self._shapes)
 
     def totals(self) -> Mapping[Role, Totals]:
         """Tokens that each loaded model ran so far, as vLLM reports them by request."""
@@ -109,7 +115,13 @@ class VLLMEngine:
             _check_head(model, source)
             self._labels = width(model)
         self._shapes[role] = shape_of(model)
-        return need_of(role, source, model, serving)
+        need = need_of(role, source, model, serving)
+        if source.drafter is None:
+            return need
+        drafter = _skeleton("draft", source.drafter)
+        self._shapes["draft"] = shape_of(drafter)
+        own = need_of("draft", source.drafter, drafter, serving)  # it shares the target's devices
+        return replace(need, weights=need.weights + own.weights, cache=need.cache + own.cache)
 
     def _start(self, role: Role, source: ModelSource, *, overrides: Mapping[str, Any], **extra: Any) -> Replicas:
         """Start the engines of `role`; `overrides` are of the checkpoint's configuration."""
@@ -129,6 +141,7 @@ class VLLMEngine:
             "generation_config": "vllm",  # never a checkpoint's own sampling defaults
             "tensor_parallel_size": serving.tensor_parallel_size,
             "disable_log_stats": True,
+            **(_speculation(source) if source.drafter else {}),
             **extra,
         }
         places: list[dict[str, Any]] = [
@@ -159,6 +172,24 @@ def _engine(options: Mapping[str, Any]) -> Any:
 
     # how many requests and tokens a step takes follows from this and the GPU; vLLM's default is for small ones
     return AsyncLLM.from_engine_args(AsyncEngineArgs(**options), usage_context=UsageContext.OPENAI_API_SERVER)
+
+
+def _speculation(source: ModelSource) -> dict[str, Any]:
+    """Options of an engine whose model has a drafter. Vocabularies that differ in nothing but padding are told to
+    vLLM as two vocabularies, or it refuses them."""
+    drafter = source.drafter
+    assert drafter is not None
+    padded = load_config(source).vocab_size != load_config(drafter).vocab_size
+    if padded:
+        print(f"{source.key}: vocabularies are padded to different sizes; use_heterogeneous_vocab is set for vLLM.")
+    config = {
+        "method": "draft_model",
+        "model": drafter.path,
+        "revision": drafter.revision,
+        "num_speculative_tokens": source.drafted,
+        **({"use_heterogeneous_vocab": True} if padded else {}),
+    }
+    return {"speculative_config": config, "per_request_spec_decode_metrics": "summary"}
 
 
 def _set_environment(cpu_kv_cache_gib: int) -> None:
