@@ -2,23 +2,38 @@ r"""Grade responses from asyncio, as many at once as there are worker processes:
 
     with Grader(workers=2, time_limit=5.0) as grader:
         grade = await grader.grade(gold="7", response=r"... \boxed{7}")  # Grade(correct=True, ...)
+        classes = await grader.classes(["7", "7.0", "8"])  # [0, 0, 1]
 
 Only answers that differ from the gold as text go to a process.
 """
 
 import asyncio
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import LifoQueue
-from typing import Self
+from typing import Literal, ParamSpec, Self, TypeVar
 
-from rsd.grading.extract import extract_boxed
-from rsd.grading.worker import Reason, Worker
+from rsd.grading.choices import extract_choice
+from rsd.grading.classes import answer_classes
+from rsd.grading.extract import extract_answer, extract_boxed
+from rsd.grading.judge import GraderName, first_equal, judge
+from rsd.grading.reference import reference_answer
+from rsd.grading.worker import GradingError, Worker
+from rsd.records import Kind
+
+Reason = Literal["equal", "different", "no answer", "ungradable gold", "not graded", "timeout", "crash"]
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """Whether a response is right, the answer that it gave (None: no balanced box), and why."""
+    """Whether a response is right, the answer that it gave (None: none), and why.
+
+    Reasons: `equal` and `different` compare answer and gold; `no answer`: the response gives none; `ungradable gold`:
+    the gold is blank; `not graded`: the question is of kind `text`; `timeout` and `crash`: the answer broke a limit.
+    """
 
     correct: bool
     extracted: str | None
@@ -28,11 +43,15 @@ class Grade:
 class Grader:
     """Worker processes that grade responses; golds and responses are both untrusted.
 
-    `time_limit` is in seconds per comparison, `memory_limit` in bytes of address space per process. A process starts
-    when first needed. Close the grader, or use it as a context manager.
+    `name` is the grader: `default`, `math_verify` (the plain library) or `reference` (the rules behind the paper's
+    numbers). `time_limit` is in seconds per answer, `memory_limit` in bytes of address space per process. A process
+    starts when first needed. Close the grader, or use it as a context manager.
     """
 
-    def __init__(self, workers: int = 1, time_limit: float = 5.0, memory_limit: int = 2 * 2**30) -> None:
+    def __init__(
+        self, workers: int = 1, time_limit: float = 5.0, memory_limit: int = 2 * 2**30, name: GraderName = "default"
+    ) -> None:
+        self.name: GraderName = name
         self._workers = [Worker(time_limit, memory_limit) for _ in range(workers)]
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="grading")
         self._idle: LifoQueue[Worker] = LifoQueue()  # the last to finish goes first: processes are not started in vain
@@ -45,23 +64,38 @@ class Grader:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    async def grade(self, *, gold: str, response: str) -> Grade:
+    async def grade(
+        self, *, gold: str, response: str, kind: Kind = "math", choices: Sequence[str] | None = None
+    ) -> Grade:
         """Grade one response; may be called any number of times at once, from any event loop.
 
         An answer that breaks a limit or its process is not correct, and its reason says which: never an exception.
         Raises RSDError when no process can be started at all.
         """
-        gold = gold.strip()
-        extracted = extract_boxed(response)
-        if not gold:
-            return Grade(False, extracted, "ungradable gold")
-        answer = (extracted or "").strip()
-        if not answer:
-            return Grade(False, extracted, "no answer")
-        if answer == gold:
-            return Grade(True, extracted, "equal")
-        reason = await asyncio.get_running_loop().run_in_executor(self._threads, self._compare, gold, answer)
-        return Grade(reason == "equal", extracted, reason)
+        early = self._without_process(gold, response, kind, choices)
+        if isinstance(early, Grade):
+            return early
+        return await asyncio.get_running_loop().run_in_executor(
+            self._threads, self._judge, gold.strip(), early, kind, choices
+        )
+
+    def grade_now(
+        self, *, gold: str, response: str, kind: Kind = "math", choices: Sequence[str] | None = None
+    ) -> Grade:
+        """`grade`, for callers without an event loop."""
+        early = self._without_process(gold, response, kind, choices)
+        return early if isinstance(early, Grade) else self._judge(gold.strip(), early, kind, choices)
+
+    def equivalent(self, a: str, b: str) -> bool:
+        """Whether two answers are equal; one that breaks a limit equals only its own text."""
+        if a.strip() == b.strip():
+            return True
+        return self._first_equal(b, [a]) == 0
+
+    async def classes(self, answers: Sequence[str | None]) -> list[int | None]:
+        """The classes of equal answers (`answer_classes`), compared in the worker processes."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, answer_classes, answers, self.equivalent)
 
     def close(self) -> None:
         """End the processes at once; whoever still awaits a grade is cancelled."""
@@ -69,9 +103,44 @@ class Grader:
         for worker in self._workers:
             worker.close()
 
-    def _compare(self, gold: str, answer: str) -> Reason:
+    def _without_process(self, gold: str, response: str, kind: Kind, choices: Sequence[str] | None) -> Grade | str:
+        """The grade, where it takes no comparison; else the answer to compare."""
+        extracted = self._extracted(response, kind, choices)
+        if kind == "text":
+            return Grade(False, extracted, "not graded")
+        if not gold.strip():
+            return Grade(False, extracted, "ungradable gold")
+        if extracted is None or not extracted.strip():
+            return Grade(False, extracted, "no answer")
+        return Grade(True, extracted, "equal") if extracted.strip() == gold.strip() else extracted
+
+    def _extracted(self, response: str, kind: Kind, choices: Sequence[str] | None) -> str | None:
+        if self.name == "reference":
+            return reference_answer(response, kind)
+        if self.name == "math_verify":
+            return extract_boxed(response)
+        if kind == "choice":
+            return extract_choice(response, **({"count": len(choices)} if choices else {}))
+        return extract_answer(response)
+
+    def _judge(self, gold: str, answer: str, kind: Kind, choices: Sequence[str] | None) -> Grade:
+        try:
+            reason, understood = self._run(
+                judge, self.name, gold=gold, answer=answer.strip(), kind=kind, choices=choices
+            )
+        except GradingError as error:
+            return Grade(False, answer, error.reason)
+        return Grade(reason == "equal", understood if kind == "choice" else answer, reason)
+
+    def _first_equal(self, answer: str, others: Sequence[str]) -> int | None:
+        try:
+            return self._run(first_equal, self.name, answer, others)
+        except GradingError:
+            return None
+
+    def _run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         worker = self._idle.get()
         try:
-            return worker.compare(gold, answer)
+            return worker.run(function, *args, **kwargs)
         finally:
             self._idle.put(worker)
