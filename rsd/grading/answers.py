@@ -8,9 +8,10 @@ An answer may allow more than one reading (`1,234` is a number or two), so `read
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
-from rsd.grading.expressions import Expression, Symbol
+from rsd.grading.expressions import Apply, Expression, Number, Symbol
 from rsd.grading.parser import parse_expression
 from rsd.grading.tokens import MAX_LENGTH, THOUSANDS, Token, UnreadableError, clean, tokenize
 
@@ -88,7 +89,8 @@ class Ratio:
 
 Answer = Value | Words | Tuple | Collection | Union | Builder | Relation | Matrix | Ratio
 EMPTY = Collection("{", ())
-_CURRENCIES = {"rs", "rm", "usd", "us", "hk", "euro", "pound", "yuan", "rupee"}
+_CURRENCIES = {"dollars", "rs", "rm", "usd", "us", "hk", "euro", "pound", "yuan", "rupee"}
+_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _HEDGES = {"approximately", "about", "roughly", "around", "exactly", "only", "is"}
 _NOTHING = re.compile(r"(there (is|are) )?no( real| such| integer| possible)?( solutions?| values?| numbers?)?|none", re.I)
 _ALL_REALS = re.compile(r"(all|any|every|the set of all)?\s*(real numbers?|reals)", re.I)
@@ -116,7 +118,8 @@ def words_of(text: str) -> str:
     if len(text) > MAX_LENGTH:
         return ""
     bare = re.sub(r"\\(?:text\w*|mathrm|mbox|operatorname)\s*\{([^{}]*)\}", r" \1 ", clean(text))
-    bare = " ".join(re.sub(r"\\[,;!: ]|[.,!~]", " ", bare).split()).removeprefix("the ")
+    bare = " ".join(re.sub(r"\\[,;!: ]|[.,!~]", " ", bare).split())
+    bare = re.sub("^(the|an?) (?=..)", "", bare, flags=re.IGNORECASE)
     return bare.lower() if re.fullmatch(r"[^\W\d_]{2,}(?:[ '-][^\W\d_]+)*", bare) else ""
 
 
@@ -233,6 +236,8 @@ def _bracketed(tokens: list[Token]) -> Answer | None:
         return _bracketed(inside)
     if closing != len(tokens) - 1:
         return None
+    if first.text == "cases":
+        return _list([t._replace(kind="comma") if t.text == "newline" else t for t in inside])
     if first.text == "matrix":
         rows = [row for row in _split(inside, "operator", "newline") if row]
         return Matrix(tuple(tuple(_item(cell) for cell in _split(row, "operator", "&")) for row in rows))
@@ -276,6 +281,7 @@ def _single(tokens: list[Token]) -> Answer:
             raise UnreadableError("words before a value")
         tokens, unit = tokens[1:], tokens[0].text
     tokens, behind = _unit(tokens)
+    scale, _, behind = behind.partition(" ") if behind.split(" ")[0].lower() in _SCALES else ("", "", behind)
     unit = unit or behind
     ratio = _split(tokens, "operator", ":")
     if len(ratio) > 1:
@@ -283,7 +289,8 @@ def _single(tokens: list[Token]) -> Answer:
     if len(tokens) >= 3 and tokens[0].kind == "number" and tokens[1].text == "_":
         base = "".join(token.text for token in tokens[2:] if token.text not in "{}")
         tokens, unit = tokens[:1], f"base {base}"
-    return Value(parse_expression(tokens), unit)
+    value = parse_expression(tokens)
+    return Value(Apply("*", (value, Number(Fraction(_SCALES[scale.lower()])))) if scale else value, unit)
 
 
 def _unit(tokens: list[Token]) -> tuple[list[Token], str]:
@@ -303,4 +310,5 @@ def _unit(tokens: list[Token]) -> tuple[list[Token], str]:
 
 
 def _last_sign(tokens: list[Token], index: int) -> bool:
-    return tokens[index].text in ("%", "°") and all(t.kind in ("word", "symbol") for t in tokens[index + 1 :])
+    of_an_argument = tokens[index].text == "°" and any(t.kind == "function" for t in tokens[:index])
+    return tokens[index].text in ("%", "°") and not of_an_argument and all(t.kind in ("word", "symbol") for t in tokens[index + 1 :])

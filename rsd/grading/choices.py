@@ -16,15 +16,17 @@ _LEAD = r"(?:(?:the|final|correct|best|right|answer|option|choice|letter|stateme
 _LETTER = rf"[(\[（]?\s*([{LETTERS}])\s*[)\]）]"
 _ONE = re.compile(rf"{_LEAD}(?:{_LETTER}|([{LETTERS}]))(?=$|[\s.,:;、。：）)])[.:、。：]?\s*(.*)", re.I | re.DOTALL)
 _FURTHER = re.compile(
-    rf"^\s*(?:,|、|and|or|&|/|和|或)\s*(?:(?:option|choice)\s*)?[(\[]?([{LETTERS}])[)\]]?(?=$|[\s.,:;)])", re.DOTALL
+    rf"\s*(?:,|、|and|or|&|/|和|或)\s*(?:(?:option|choice)\s*)?[(\[]?([{LETTERS}])[)\]]?(?=$|[\s.,:;)])", re.DOTALL
 )
 _COMMITMENT = re.compile(
-    r"(?:\b(?:choose|select|pick|go with|chose|selected|option|choice|therefore|thus|hence|so|is)\b[:,]?\s*|选\s*|选项\s*)"
+    r"(?:\b(?:choose|select|pick|go with|chose|selected|option|choice|therefore|thus|hence|so|is|it[’']s)\b[:,]?\s*|选\s*|选项\s*)"
     rf"(?:option\s+|choice\s+|the\s+)?\**(?:{_LETTER}|([{LETTERS}])(?=[\s.,:;*。]|$))"
     rf"|\*\*(?:{_LETTER}|([{LETTERS}]))[.:]?"
     rf"|{_LETTER}|^\s*([{LETTERS}])[.)]?\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
+_BARE = re.compile(rf"\**[(\[]?[{LETTERS}][)\]]?\**[.:]?|[{LETTERS}][.:)]\s.*")
+_PRECEDED = re.compile(rf"[(\[]?\b[{LETTERS}]\b[)\]]?\**\s*(?:,|and|or|&|/)\s*[(\[*]*$")
 _REJECTED = re.compile(r"(?:\bnot|n't(?:\s+be)?|\bisn't|\bnor|\bneither|\brather than|\bexclude|\beliminate|\brule\s+out|不选|不是)\s+"
                        r"(?:the\s+)?(?:option\s+|choice\s+|answer\s+)?[(\[]?\s*$", re.I)  # fmt: skip
 _REFUTED = re.compile(
@@ -55,14 +57,15 @@ def extract_choice(response: str, count: int = len(LETTERS)) -> str | None:
     for text in (extract_boxed(response), stated_answer(response)):
         if text and text.strip():
             return choice_of(text, count) or _after_lead(text, count) or text
-    return _last_commitment(response, count)
+    whole = choice_of(response, count) if _BARE.fullmatch(response.strip()) else None
+    return whole or _last_commitment(response, count)
 
 
 def _after_lead(text: str, count: int) -> str | None:
     """The letter of "Option (B)" within a longer statement; None when it names several, or rejects it."""
-    found = {m for m in re.findall(rf"[(\[]([{LETTERS}])[)\]]", text) if m in LETTERS[:count]}
-    rejected = re.match(r"\s*(?:definitely\s+|certainly\s+)?(?:not|neither)\b", text, re.I)
-    return found.pop() if len(found) == 1 and not rejected else None
+    text = re.sub(rf"\b(?:not|neither|nor)\s+[(\[]?[{LETTERS}]\b[)\]]?", " ", plain(text))
+    found = {letter for letter in re.findall(rf"[(\[]([{LETTERS}])[)\]]", text) if letter in LETTERS[:count]}
+    return found.pop() if len(found) == 1 else None
 
 
 def _last_commitment(response: str, count: int) -> str | None:
@@ -74,7 +77,8 @@ def _last_commitment(response: str, count: int) -> str | None:
             continue
         if _REFUTED.match(response, match.end()):
             continue
-        last = letter
+        several = _FURTHER.match(response, match.end()) or _PRECEDED.search(before)
+        last = None if several else letter
     return last
 
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from rsd.grading.answers import (
-    EMPTY, Answer, Builder, Collection, Matrix, Ratio, Relation, Tuple, Value, Words,
+    Answer, Builder, Collection, Matrix, Ratio, Relation, Tuple, Value, Words,
 )  # fmt: skip
-from rsd.grading.expressions import Apply, Expression, Number, Symbol, difference, proportion, same_value, symbols
+from rsd.grading.expressions import Apply, Expression, Number, Symbol, difference, exact, proportion, same_value, symbols
 from rsd.grading.intervals import intervals, same_intervals, variable
 from rsd.grading.units import is_unit, ratio
 
@@ -42,12 +42,13 @@ def _one_way(a: Answer, b: Answer) -> bool:
     """Rules for `a` and `b` in this order; `matches` also tries the other."""
     if isinstance(a, Relation):
         if isinstance(b, Relation):
-            return _relations(a, b)
+            return _relations(a, b) or _intervals(a, b)
         stated = _stated(a)
         if stated is not None and matches(stated, b):
             return True
-    if isinstance(a, Collection) and len(a.items) == 1:
-        return matches(a.items[0], b)
+    if isinstance(a, Collection) and not isinstance(b, Collection) and a.items:
+        if all(matches(item, b) for item in a.items):
+            return True
     if _intervals(a, b):
         return True
     match a, b:
@@ -93,7 +94,9 @@ def _times(a: Expression, factor: Fraction) -> Expression:
 
 
 def _ratios(a: Sequence[Answer], b: Sequence[Answer]) -> bool:
-    """Whether a : b : … are in the same proportion."""
+    """Whether a : b : … are in the same proportion, or the same time of day."""
+    if _is_time(a) and _is_time(b):
+        return _in_order(a, b)
     values, others = ([item.expression for item in side if isinstance(item, Value)] for side in (a, b))
     if not len(a) == len(b) == len(values) == len(others):
         return False
@@ -101,6 +104,12 @@ def _ratios(a: Sequence[Answer], b: Sequence[Answer]) -> bool:
         same_value(Apply("*", (values[0], other)), Apply("*", (value, others[0])))
         for value, other in zip(values[1:], others[1:], strict=True)
     )
+
+
+def _is_time(items: Sequence[Answer]) -> bool:
+    values = [exact(item.expression) for item in items if isinstance(item, Value)]
+    hour, minute = values if len(values) == 2 else (None, None)
+    return hour is not None and minute is not None and 0 <= hour <= 24 and (minute == 0 or 10 <= minute < 60)
 
 
 def _in_order(a: Sequence[Answer], b: Sequence[Answer]) -> bool:
@@ -121,15 +130,16 @@ def _collections(a: Collection, b: Collection) -> bool:
     """The same items, in any order; but values without names follow the order of names."""
     if a.items == () or b.items == ():
         return a.items == b.items
-    if len(_labels(a)) > 1 and not _labels(b) and _is_assignment(a):
-        return _in_order(_cores(a), b.items)
+    if bool(_labels(a)) != bool(_labels(b)) and (_is_assignment(a) or _is_assignment(b)):
+        return _in_order(_cores(a), _cores(b))
     return all(any(matches(x, y) for y in b.items) for x in a.items) and all(
         any(matches(x, y) for x in a.items) for y in b.items
     )
 
 
 def _is_assignment(a: Collection) -> bool:
-    return not all("_" in label or label == next(iter(_labels(a))) for label in _labels(a))
+    """Whether items have different names, more than the indices of x_1, x_2."""
+    return len({label.partition("_")[0] for label in _labels(a)}) > 1
 
 
 def _labels(a: Collection) -> dict[str, None]:
@@ -209,9 +219,7 @@ def _relations(a: Relation, b: Relation) -> bool:
     stated, other = _stated(a), _stated(b)
     if a.operators == b.operators and _in_order(a.sides, b.sides):
         return True
-    if stated is not None and other is not None:
-        if not _same_name(a.sides[0], b.sides[0], stated):
-            return False
+    if stated is not None and other is not None and _same_name(a.sides[0], b.sides[0], stated):
         if matches(stated, other):
             return True
     if len(a.operators) == len(b.operators) == 1:
@@ -266,6 +274,3 @@ def _substituted(a: Expression, name: Symbol, value: Expression) -> Expression:
     if isinstance(a, Apply):
         return Apply(a.function, tuple(_substituted(argument, name, value) for argument in a.arguments))
     return a
-
-
-__all__ = ["EMPTY", "matches"]

@@ -243,13 +243,13 @@ class _Parser:
         """A name under a bar, hat or arrow; the ornament itself carries no meaning in an answer."""
         if not self.takes("{", "open"):
             return Symbol(self.take().text)
-        names = []
+        names: list[str] = []
         while not self.takes("}", "close"):
             token = self.take()
             if token.kind not in ("symbol", "word", "number"):
                 raise UnreadableError("an ornament over more than a name")
-            names.append(token.text)
-        return Symbol("".join(names) + self.subscript())
+            names.append(token.text + self.subscript())
+        return Symbol(names[0]) if len(names) == 1 else Apply("*", tuple(map(Symbol, names)))
 
     def function(self, name: str) -> Expression:
         base: Expression | None = None

@@ -94,15 +94,16 @@ _VULGAR = re.compile("[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]")
 _DEGREE = re.compile(r"\^\s*(?:\{\s*(?:\\circ|\\degree|°)\s*\}|\\circ|\\degree)")
 _PRIME = re.compile(r"\^\s*(?:\\prime|\{\s*(?:\\prime\s*)+\})")
 _MODULE = re.compile(r"\b(?:np|numpy|math|sympy|sp)\.(?=[a-z])")
+_HALF_OF_DAY = re.compile(r"(?<![A-Za-z])([ap])\.\s?m\.?(?![A-Za-z])", re.IGNORECASE)
 _GROUPED = re.compile(r"(?<![\d.])\d{1,3}(?:(?:\\[,!; ]|\{,\}|\{,\\!\}|,\\!|~| )\d{3})+(?![\d/])")
 _REPEATING = re.compile(r"(\d*\.\d*)\\(?:overline|bar|dot)\s*\{(\d+)\}")
 _ENDLESS = re.compile(r"(\d*\.\d{3,})\s*(?:\.{3}|\\l?dots|\\cdots)")
 THOUSANDS = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
-_DOLLAR = re.compile(r"^\s*(-?)\s*(?:\\?\$|US\$|USD)\s*(?=[\d.])(?!.*(?<!\\)\$.*[^\s.])")
+_DOLLAR = re.compile(r"^\s*(-?)\s*(?:\\\$|US\$|USD|\$(?![^$]*\$))\s*(?=[\d.])")
 _LEXEME = re.compile(
     r"(?P<space>\s+|~)"
     r"|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+(?![\d.]*[A-Za-z]))?)"
-    r"|(?P<environment>\\(?:begin|end)\s*\{\s*(?P<name>[a-z]*matrix\*?|array)\s*\}(?:\s*\{[lcr|\s]*\})?)"
+    r"|(?P<environment>\\(?:begin|end)\s*\{\s*(?P<name>[a-z]*matrix\*?|array|cases|aligned)\s*\}(?:\s*\{[lcr|\s]*\})?)"
     r"|\\(?P<command>[A-Za-z]+|.)"
     r"|(?P<letters>[A-Za-z]+)"
     r"|(?P<dots>\.{3})"
@@ -122,10 +123,11 @@ def clean(text: str) -> str:
     text = _DEGREE.sub(r"\\degree ", text)
     text = _PRIME.sub(lambda m: "'" * m[0].count("prime"), text)
     text = _MODULE.sub("", text)
+    text = _HALF_OF_DAY.sub(lambda m: f" {m[1].lower()}m", text)
     text = _GROUPED.sub(lambda m: re.sub(r"\D", "", m[0]), text)
     text = _REPEATING.sub(lambda m: m[1] + m[2] * (60 // len(m[2]) + 1) + "…" if len(m[2]) < 30 else m[0], text)
     text = _ENDLESS.sub(_endless, text)
-    text = _DOLLAR.sub(r"\1", text)
+    text = _DOLLAR.sub(r"dollars \1", text)
     return text.replace("$", " ").strip("*_` \n\t").rstrip(".;,。 ")
 
 
@@ -160,7 +162,8 @@ def tokenize(text: str) -> list[Token]:
                 number = number[:-1]
             found = [Token("number", number)]
         elif match["environment"]:
-            found = [Token("open" if match[0].startswith(r"\begin") else "close", "matrix")]
+            text_of = "cases" if match["name"] in ("cases", "aligned") else "matrix"
+            found = [Token("open" if match[0].startswith(r"\begin") else "close", text_of)]
         elif match["command"]:
             position, found = _command(match["command"], text, position, tokens)
         elif match["letters"]:
@@ -192,7 +195,7 @@ def _other(character: str) -> Token:
 
 
 def _command(name: str, text: str, position: int, before: list[Token]) -> tuple[int, list[Token]]:  # noqa: PLR0912
-    if name == "\\" and any(token == ("open", "matrix", token.spaced) for token in before):
+    if name == "\\" and any(token.kind == "open" and token.text in ("matrix", "cases") for token in before):
         return position, [Token("operator", "newline")]
     if name in ("left", "right"):
         return position + (text[position : position + 1] == "."), []
@@ -241,6 +244,8 @@ def _text(content: str, before: list[Token]) -> list[Token]:
     follows = before and (before[-1].kind in ("number", "close", "word", "symbol") or before[-1].text in ("*", "/"))
     if words in PLAIN_FUNCTIONS and not (words == "sec" and follows):
         return [Token("function", FUNCTIONS[words])]
+    if words.lower() in PLAIN:
+        return [Token("symbol", PLAIN[words.lower()])]
     if re.fullmatch(r"[A-Za-z]+", words) and words.lower() not in ("and", "or"):
         if words in ("e", "i"):
             return [Token("symbol", words)]
