@@ -90,12 +90,36 @@ class Grader:
         """Whether two answers are equal; one that breaks a limit equals only its own text."""
         if a.strip() == b.strip():
             return True
-        return self._first_equal(b, [a]) == 0
+        try:
+            return self._run(first_equal, self.name, b, [a]) == 0
+        except GradingError:
+            return False
 
     async def classes(self, answers: Sequence[str | None]) -> list[int | None]:
         """The classes of equal answers (`answer_classes`), compared in the worker processes."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, answer_classes, answers, self.equivalent)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self.classes_now, answers)
+
+    def classes_now(self, answers: Sequence[str | None]) -> list[int | None]:
+        """`classes`, for callers without an event loop. An answer that breaks a limit is a class of its own."""
+        poisoned: set[str] = set()
+
+        def equal(a: str, b: str) -> bool:
+            if poisoned & {a, b}:
+                return False
+            try:
+                return self._run(first_equal, self.name, b, [a]) == 0
+            except GradingError:
+                poisoned.add(b if self._breaks_a_limit(b) else a)
+                return False
+
+        return answer_classes(answers, equal)
+
+    def _breaks_a_limit(self, answer: str) -> bool:
+        try:
+            self._run(first_equal, self.name, answer, ["0"])
+        except GradingError:
+            return True
+        return False
 
     def close(self) -> None:
         """End the processes at once; whoever still awaits a grade is cancelled."""
@@ -131,12 +155,6 @@ class Grader:
         except GradingError as error:
             return Grade(False, answer, error.reason)
         return Grade(reason == "equal", understood if kind == "choice" else answer, reason)
-
-    def _first_equal(self, answer: str, others: Sequence[str]) -> int | None:
-        try:
-            return self._run(first_equal, self.name, answer, others)
-        except GradingError:
-            return None
 
     def _run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         worker = self._idle.get()

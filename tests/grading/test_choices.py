@@ -79,7 +79,7 @@ def test_an_options_own_text_or_value() -> None:
     assert grade(gold="C", response=r"\boxed{\text{the moon}}", kind="choice", choices=choices).correct
     assert grade(gold="A", response=r"\boxed{2}", kind="choice", choices=choices) == Grade(False, "D", "different")
     assert not grade(gold="A", response=r"\boxed{7}", kind="choice", choices=choices).correct
-    assert not grade(gold="A", response=r"\boxed{1}", kind="choice", choices=["1", "1.0"]).correct
+    assert not grade(gold="A", response=r"\boxed{1}", kind="choice", choices=["1.0", "1.00"]).correct
 
 
 def test_the_gold_may_be_written_like_an_answer() -> None:

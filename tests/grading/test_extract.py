@@ -49,7 +49,7 @@ def test_last_balanced_box(response: str, answer: str | None) -> None:
     ("response", "length"),
     [
         (r"\boxed{" + "{" * 100_000 + "}" * 100_000 + "}", 200_000),
-        (r"\boxed{" * 100_000 + "}" * 100_000, 0),
+        (r"\boxed{" * 100_000 + "}" * 100_000, 8),
         (r"\boxed{" + "{" * 1_000_000, None),
         (r"\boxed{" * 150_000, None),
         (r"\boxed{}" * 125_000, 0),
