@@ -92,7 +92,9 @@ EMPTY = Collection("{", ())
 _CURRENCIES = {"dollars", "rs", "rm", "usd", "us", "hk", "euro", "pound", "yuan", "rupee"}
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _HEDGES = {"approximately", "about", "roughly", "around", "exactly", "only", "is"}
-_NOTHING = re.compile(r"(there (is|are) )?no( real| such| integer| possible)?( solutions?| values?| numbers?)?|none", re.I)
+_NOTHING = re.compile(
+    r"(there (is|are) )?no( real| such| integer| possible)?( solutions?| values?| numbers?)?|none", re.I
+)
 _ALL_REALS = re.compile(r"(all|any|every|the set of all)?\s*(real numbers?|reals)", re.I)
 REALS = Symbol("mathbb R")
 
@@ -207,7 +209,11 @@ def _item(tokens: list[Token]) -> Answer:
     if not tokens:
         raise UnreadableError("nothing")
     relations = [token.text for token in _top(tokens) if token.kind == "relation"]
-    if any(token.text == ":" for token in _top(tokens)) and any(token.text in "([" for token in tokens[1:]) and relations:
+    if (
+        any(token.text == ":" for token in _top(tokens))
+        and any(token.text in "([" for token in tokens[1:])
+        and relations
+    ):
         return _item(_split(tokens, "operator", ":")[-1])  # "x < 1 : (-\\infty, 1)" says it twice
     if relations:
         sides = [_item(part) if part else None for part in _split(tokens, "relation")]
@@ -311,4 +317,8 @@ def _unit(tokens: list[Token]) -> tuple[list[Token], str]:
 
 def _last_sign(tokens: list[Token], index: int) -> bool:
     of_an_argument = tokens[index].text == "°" and any(t.kind == "function" for t in tokens[:index])
-    return tokens[index].text in ("%", "°") and not of_an_argument and all(t.kind in ("word", "symbol") for t in tokens[index + 1 :])
+    return (
+        tokens[index].text in ("%", "°")
+        and not of_an_argument
+        and all(t.kind in ("word", "symbol") for t in tokens[index + 1 :])
+    )

@@ -1,7 +1,7 @@
 r"""Multiple choice: the letter that a text commits to::
 
-    choice_of(r"\textbf{(A)} 5")  # 'A'
-    extract_choice("Vitamin C is … so the answer is (A).")  # 'A'
+choice_of(r"\textbf{(A)} 5")  # 'A'
+extract_choice("Vitamin C is … so the answer is (A).")  # 'A'
 """
 
 import re
@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from rsd.grading.extract import extract_boxed, stated_answer
 
 LETTERS = "ABCDEFGHIJ"
-_WRAPPED = re.compile(r"\\(?:text\w*|mathrm|mathbf|mbox|boxed|fbox|operatorname|bf|rm|left|right|quad|,|;|!| )\s*|[${}*_`]")
+_WRAPPED = re.compile(
+    r"\\(?:text\w*|mathrm|mathbf|mbox|boxed|fbox|operatorname|bf|rm|left|right|quad|,|;|!| )\s*|[${}*_`]"
+)
 _LEAD = r"(?:(?:the|final|correct|best|right|answer|option|choice|letter|statement|is|are|would|be|must|选项?|应|故)\s*[:：]?\s*)*"
 _LETTER = rf"[(\[（]?\s*([{LETTERS}])\s*[)\]）]"
 _ONE = re.compile(rf"{_LEAD}(?:{_LETTER}|([{LETTERS}]))(?=$|[\s.,:;、。：）)])[.:、。：]?\s*(.*)", re.I | re.DOTALL)

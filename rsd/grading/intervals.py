@@ -1,6 +1,6 @@
 r"""Sets of real numbers: `(0, 1]`, `x > 2`, `\{x \mid x \ne 3\}` and unions of these in one form::
 
-    intervals(read("0 < x <= 1")[0]) == intervals(read("(0, 1]")[0])  # after `normal`
+intervals(read("0 < x <= 1")[0]) == intervals(read("(0, 1]")[0])  # after `normal`
 """
 
 from dataclasses import dataclass, replace

@@ -12,7 +12,17 @@ from fractions import Fraction
 from rsd.grading.answers import (
     Answer, Builder, Collection, Matrix, Ratio, Relation, Tuple, Value, Words,
 )  # fmt: skip
-from rsd.grading.expressions import Apply, Expression, Number, Symbol, difference, exact, proportion, same_value, symbols
+from rsd.grading.expressions import (
+    Apply,
+    Expression,
+    Number,
+    Symbol,
+    difference,
+    exact,
+    proportion,
+    same_value,
+    symbols,
+)
 from rsd.grading.intervals import intervals, same_intervals, variable
 from rsd.grading.units import is_unit, ratio
 

@@ -18,7 +18,9 @@ RELATIVE_ERROR = 1e-4
 _SAID = re.compile(r"(?:the answer is|final answer is|答案是)(.*?)(?:\.\s|\n|$)", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d[\d,]*\.?\d*")
 _STANDALONE = re.compile(r"\b([A-E])\b")
-_UNITS = re.compile(r"\\(?:text|mathrm|mbox)\s*\{[^{}]*\}\s*$|\s*(?:degrees?|cm|dollars|units?|km|mph)\s*$|\\\$|\$|\^\{?\\circ\}?")
+_UNITS = re.compile(
+    r"\\(?:text|mathrm|mbox)\s*\{[^{}]*\}\s*$|\s*(?:degrees?|cm|dollars|units?|km|mph)\s*$|\\\$|\$|\^\{?\\circ\}?"
+)
 
 
 def reference_answer(response: str, kind: str) -> str | None:

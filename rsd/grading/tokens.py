@@ -55,16 +55,55 @@ RELATIONS = {
     **{"ne": "!=", "neq": "!=", "in": "in", "approx": "~", "approxeq": "~", "simeq": "~", "equiv": "="},
 }
 SYMBOLS = {
-    **{"pi": "pi", "infty": "infinity", "infin": "infinity", "emptyset": "emptyset", "varnothing": "emptyset", "oslash": "emptyset"},
+    **{
+        "pi": "pi",
+        "infty": "infinity",
+        "infin": "infinity",
+        "emptyset": "emptyset",
+        "varnothing": "emptyset",
+        "oslash": "emptyset",
+    },
     **{name: "..." for name in ("ldots", "dots", "cdots", "dotsc")},
     **{name: name for name in (*GREEK, "max", "min", "gcd", "lcm", "odot", "oplus", "star")},
 }
-OPENING = {"lfloor": "floor", "lceil": "ceil", "langle": "<", "lvert": "abs", "lVert": "abs", "{": r"\{", "lbrace": r"\{"}
-CLOSING = {"rfloor": "floor", "rceil": "ceil", "rangle": ">", "rvert": "abs", "rVert": "abs", "}": r"\}", "rbrace": r"\}"}
-TEXT = {"text", "textbf", "textit", "textrm", "textnormal", "mbox", "mathrm", "operatorname", "hbox", "textsf", "texttt"}
+OPENING = {
+    "lfloor": "floor",
+    "lceil": "ceil",
+    "langle": "<",
+    "lvert": "abs",
+    "lVert": "abs",
+    "{": r"\{",
+    "lbrace": r"\{",
+}
+CLOSING = {
+    "rfloor": "floor",
+    "rceil": "ceil",
+    "rangle": ">",
+    "rvert": "abs",
+    "rVert": "abs",
+    "}": r"\}",
+    "rbrace": r"\}",
+}
+TEXT = {
+    "text",
+    "textbf",
+    "textit",
+    "textrm",
+    "textnormal",
+    "mbox",
+    "mathrm",
+    "operatorname",
+    "hbox",
+    "textsf",
+    "texttt",
+}
 IGNORED = {
-    *("left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr middle quad qquad displaystyle textstyle limits").split(),
-    *(", ; ! : $ & hfill hspace space rm bf it mathbf mathit boldsymbol bm mathsf mathcal underline fbox boxed").split(),
+    *(
+        "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr middle quad qquad displaystyle textstyle limits"
+    ).split(),
+    *(
+        ", ; ! : $ & hfill hspace space rm bf it mathbf mathit boldsymbol bm mathsf mathcal underline fbox boxed"
+    ).split(),
     *"scriptstyle nolimits thinspace par newline angle triangle therefore \\".split(),
 }
 PLAIN = {"infinity": "infinity", "infty": "infinity", "inf": "infinity", "oo": "infinity", "pi": "pi", "Pi": "pi"}
@@ -252,10 +291,16 @@ def _text(content: str, before: list[Token]) -> list[Token]:
         if len(words) < WORD_LENGTH and not follows and words.lower() not in SHORT_WORDS | SHORT_UNITS:
             return [Token("symbol", letter) for letter in words]
         return [Token("word", words)]
-    return [
-        Token("word", token.text) if token.kind == "symbol" and token.text.isalpha() and token.text not in PLAIN else token
-        for token in tokenize(words)
-    ] if not words.startswith("(") else tokenize(words)
+    return (
+        [
+            Token("word", token.text)
+            if token.kind == "symbol" and token.text.isalpha() and token.text not in PLAIN
+            else token
+            for token in tokenize(words)
+        ]
+        if not words.startswith("(")
+        else tokenize(words)
+    )
 
 
 def _letters(run: str, before: list[Token]) -> list[Token]:

@@ -1,6 +1,5 @@
 r"""Pairs of answers, by the kind of mistake that graders make: (a, b, equal), in either order."""
 
-
 PAIRS: dict[str, list[tuple[str, str, bool]]] = {
     "magnitude": [
         (r"\frac{1}{2^{100}}", r"\frac{1}{2^{101}}", False),
@@ -215,7 +214,11 @@ PAIRS: dict[str, list[tuple[str, str, bool]]] = {
         (r"\begin{pmatrix}1 & 2\\3 & 4\end{pmatrix}", r"\begin{pmatrix}1&2\\3&4.0\end{pmatrix}", True),
         (r"\begin{pmatrix}1 & 2\\3 & 4\end{pmatrix}", r"\begin{pmatrix}1&3\\2&4\end{pmatrix}", False),
         (r"\begin{pmatrix} 1 & 2 \end{pmatrix}", r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", False),
-        (r"(\begin{pmatrix}-\frac{7}{4}&-2\\4&\frac{1}{4}\\\end{pmatrix})", r"\begin{pmatrix}-1.75&-2\\4&1/4\end{pmatrix}", True),
+        (
+            r"(\begin{pmatrix}-\frac{7}{4}&-2\\4&\frac{1}{4}\\\end{pmatrix})",
+            r"\begin{pmatrix}-1.75&-2\\4&1/4\end{pmatrix}",
+            True,
+        ),
         ("(0,0)", "0", False),
         ("(45,2),(-10,-9)", "(-10,-9), (45, 2)", True),
         (r"\left[\begin{array}{rr}1 & 0\\0 & 1\end{array}\right]", r"\begin{pmatrix}1&0\\0&1\end{pmatrix}", True),
@@ -316,7 +319,11 @@ PAIRS: dict[str, list[tuple[str, str, bool]]] = {
         (r"\frac{x}{7}+\frac{2}{7}", r"\frac{x+2}{7}", True),
         (r"\sec^2(y)", r"\tan^2(y)+1", True),
         (r"\sqrt{1/n}", r"\frac{1}{\sqrt{n}}", True),
-        (r"-\frac{8x^2}{9(x^2-2)^{5/3}}+\frac{2}{3(x^2-2)^{2/3}}", r"-\frac{2(x^2+6)}{9(x^2-2)\sqrt[3]{x^2-2}^2}", True),
+        (
+            r"-\frac{8x^2}{9(x^2-2)^{5/3}}+\frac{2}{3(x^2-2)^{2/3}}",
+            r"-\frac{2(x^2+6)}{9(x^2-2)\sqrt[3]{x^2-2}^2}",
+            True,
+        ),
         ("(x+1)(x-1)", "x^2-1", True),
         ("x(x+1)", "x^2+x", True),
         ("(a+b)^2", "a^2+2ab+b^2", True),

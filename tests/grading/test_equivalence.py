@@ -50,7 +50,7 @@ def test_the_public_function_works_outside_the_main_thread() -> None:
 
 # --- laws: an expression is written in two ways, and neither equals a neighbour of the other
 
-integers = st.integers(-10**9, 10**9)
+integers = st.integers(-(10**9), 10**9)
 small = st.integers(1, 99)
 
 

@@ -241,7 +241,8 @@ def test_other_graders_have_their_own_verdicts() -> None:
     for name in ("default", "math_verify", "reference"):
         with Grader(name=name) as other:  # type: ignore[arg-type]
             verdicts[name] = [
-                grade(other, gold, answer).correct for gold, answer in (("0.5", "50"), ("1/2004!", "1/2006!"), ("2", "2.0"))
+                grade(other, gold, answer).correct
+                for gold, answer in (("0.5", "50"), ("1/2004!", "1/2006!"), ("2", "2.0"))
             ]
     assert verdicts == {
         "default": [False, False, True],
