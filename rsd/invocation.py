@@ -132,6 +132,7 @@ async def _run(
                 invocation=number,
                 concurrency=None if config.concurrency == "auto" else config.concurrency,
                 told=bar.told,
+                graded=read_grades(plan.folder).values(),
             )
             outcome = await runner.run(jobs, ungraded)
         totals = {role: asdict(totals) for role, totals in plan.engine.totals().items()}

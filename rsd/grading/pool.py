@@ -2,7 +2,7 @@ r"""Grade responses from asyncio, as many at once as there are worker processes:
 
     with Grader(workers=2, time_limit=5.0) as grader:
         grade = await grader.grade(gold="7", response=r"... \boxed{7}")  # Grade(correct=True, ...)
-        classes = await grader.classes(["7", "7.0", "8"])  # [0, 0, 1]
+        index = await grader.first_equal("7.0", ["8", "7"])  # 1
 
 Only answers that differ from the gold as text go to a process.
 """
@@ -15,7 +15,6 @@ from queue import LifoQueue
 from typing import Literal, ParamSpec, Self, TypeVar
 
 from rsd.grading.choices import extract_choice
-from rsd.grading.classes import answer_classes
 from rsd.grading.extract import extract_answer, extract_boxed
 from rsd.grading.judge import GraderName, first_equal, judge
 from rsd.grading.reference import reference_answer
@@ -54,6 +53,7 @@ class Grader:
         self.name: GraderName = name
         self._workers = [Worker(time_limit, memory_limit) for _ in range(workers)]
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="grading")
+        self._poisoned: set[str] = set()  # answers that have broken a limit in a comparison with more than one other
         self._idle: LifoQueue[Worker] = LifoQueue()  # the last to finish goes first: processes are not started in vain
         for worker in self._workers:
             self._idle.put(worker)
@@ -90,36 +90,12 @@ class Grader:
         """Whether two answers are equal; one that breaks a limit equals only its own text."""
         if a.strip() == b.strip():
             return True
-        try:
-            return self._run(first_equal, self.name, b, [a]) == 0
-        except GradingError:
-            return False
+        return self._first_equal(b, [a]) == 0
 
-    async def classes(self, answers: Sequence[str | None]) -> list[int | None]:
-        """The classes of equal answers (`answer_classes`), compared in the worker processes."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self.classes_now, answers)
-
-    def classes_now(self, answers: Sequence[str | None]) -> list[int | None]:
-        """`classes`, for callers without an event loop. An answer that breaks a limit is a class of its own."""
-        poisoned: set[str] = set()
-
-        def equal(a: str, b: str) -> bool:
-            if poisoned & {a, b}:
-                return False
-            try:
-                return self._run(first_equal, self.name, b, [a]) == 0
-            except GradingError:
-                poisoned.add(b if self._breaks_a_limit(b) else a)
-                return False
-
-        return answer_classes(answers, equal)
-
-    def _breaks_a_limit(self, answer: str) -> bool:
-        try:
-            self._run(first_equal, self.name, answer, ["0"])
-        except GradingError:
-            return True
-        return False
+    async def first_equal(self, answer: str, others: Sequence[str]) -> int | None:
+        """The index of the first of `others` that equals `answer`; None where none does. An answer that breaks a limit
+        equals none, and is compared no further."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._first_equal, answer, others)
 
     def close(self) -> None:
         """End the processes at once; whoever still awaits a grade is cancelled."""
@@ -155,6 +131,31 @@ class Grader:
         except GradingError as error:
             return Grade(False, answer, error.reason)
         return Grade(reason == "equal", understood if kind == "choice" else answer, reason)
+
+    def _first_equal(self, answer: str, others: Sequence[str]) -> int | None:
+        sound = [index for index, other in enumerate(others) if other not in self._poisoned]
+        if answer in self._poisoned or not sound:
+            return None
+        try:
+            found = self._run(first_equal, self.name, answer, [others[index] for index in sound])
+            return None if found is None else sound[found]
+        except GradingError:
+            if len(others) == 1 or self._breaks_a_limit(answer):
+                self._poisoned |= {answer} if len(others) > 1 else set()
+                return None
+        for index in sound:  # one of the others does: each by itself
+            if self._breaks_a_limit(others[index]):
+                self._poisoned.add(others[index])
+            elif self._first_equal(answer, [others[index]]) is not None:
+                return index
+        return None
+
+    def _breaks_a_limit(self, answer: str) -> bool:
+        try:
+            self._run(first_equal, self.name, answer, ["0"])
+        except GradingError:
+            return True
+        return False
 
     def _run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         worker = self._idle.get()

@@ -15,6 +15,7 @@ import pytest
 import rsd
 from rsd.errors import RSDError
 from rsd.grading import Grade, Grader
+from rsd.grading.classes import AnswerClasses
 
 ROOT = Path(rsd.__file__).parents[1]
 ENDLESS = r"\sum_{n=1}^{10^{9}} n!"  # math-verify adds term after term
@@ -232,8 +233,12 @@ def test_the_shared_process_serves_without_an_event_loop() -> None:
 
 
 def test_classes_are_made_within_the_limits(grader: Grader) -> None:
-    answers = ["0.5", None, ENDLESS, r"\frac{1}{2}", "7", "x > 2", r"(2, \infty)"]
-    assert asyncio.run(grader.classes(answers)) == [0, None, 1, 0, 2, 3, 3]
+    async def place_all(answers: list[str | None]) -> list[int | None]:
+        classes = AnswerClasses(grader.first_equal, [("q", "0.5", 0), ("another", "7", 0)])
+        return [await classes.place("q", answer) for answer in answers]
+
+    answers = [None, ENDLESS, r"\frac{1}{2}", "7", "x > 2", r"(2, \infty)", ENDLESS, "0.50"]
+    assert asyncio.run(place_all(answers)) == [None, 1, 0, 2, 3, 3, 1, 0]
 
 
 def test_other_graders_have_their_own_verdicts() -> None:
