@@ -22,6 +22,7 @@ from rsd.config import RunConfig
 from rsd.cost import Shape
 from rsd.engines.base import Models
 from rsd.errors import QuestionsFailedError, StoppedError
+from rsd.grade import grade_beside
 from rsd.grading import Grader
 from rsd.lock import RunLock
 from rsd.manifest import write_manifest
@@ -73,6 +74,8 @@ def invoke(config: RunConfig) -> float | None:
                 asyncio.run(plan.engine.close())
                 raise
             outcome = asyncio.run(_run(plan, models, jobs, ungraded, files, lock))
+        if config.grader != "default" and not outcome.stopped:
+            grade_beside(plan.folder, plan.everything, config.grader)
         return _report(plan, outcome)
 
 

@@ -27,7 +27,8 @@ from rsd.weighting import Binary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A checked run. `problems` are the questions asked for, `size` the whole benchmark's number;
+    """A checked run. `problems` are the questions asked for, `everything` all that the benchmark holds, `size` the
+    number that it should hold;
     `notes` are lines to print; `delta` is the threshold of a binary weighting that the method uses."""
 
     config: RunConfig
@@ -38,6 +39,7 @@ class Plan:
     decoding: Decoding
     delta: float | None
     problems: tuple[Problem, ...]
+    everything: tuple[Problem, ...]
     size: int
     identity: Mapping[str, Any]
     folder: Path
@@ -78,6 +80,7 @@ def make_plan(config: RunConfig) -> Plan:
         decoding=replace(config.decoding, limits=limits),
         delta=delta,
         problems=tuple(_selected(everything, config)),
+        everything=tuple(everything),
         size=benchmark.size or len(everything),
         identity=identity,
         folder=Path(config.results_dir) / "runs" / benchmark.name / run_id(identity, config, method),
