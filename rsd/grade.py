@@ -104,7 +104,9 @@ def audit(problems: Sequence[Problem]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Grade or audit; return the exit status, 2 for bad input."""
     parser = argparse.ArgumentParser(prog="python -m rsd.grade", description=__doc__.splitlines()[0])
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN_FOLDER", help="folder with manifest.json and records")
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN_FOLDER", help="folder with manifest.json and records"
+    )
     parser.add_argument("--grader", choices=get_args(GraderName), default="default", help="default: %(default)s")
     parser.add_argument("--audit", action="store_true", help="show the benchmarks' gold answers instead of grading")
     options = parser.parse_args(arguments)

@@ -195,7 +195,9 @@ def test_hints_for_yes_no_and_true_false(tmp_path: Path) -> None:
     ]
     assert build_hinted("true") == ["Is it? (Yes or No)", "Is it not? (True or False)", "How many?"]
     assert build_hinted("false") == ["Is it?", "Is it not?", "How many?"]
-    hinted = [problem for problem in load("college_math") if problem.question.endswith((" (Yes or No)", "(True or False)"))]
+    hinted = [
+        problem for problem in load("college_math") if problem.question.endswith((" (Yes or No)", "(True or False)"))
+    ]
     assert len(hinted) == 16
 
 

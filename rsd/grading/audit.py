@@ -1,13 +1,13 @@
 """Which gold answers of a benchmark can be graded::
 
-    Counter(verdict(problem) for problem in problems)  # {'equal': 383, 'ungradable': 2}
+Counter(verdict(problem) for problem in problems)  # {'equal': 383, 'ungradable': 2}
 """
 
 from typing import Literal
 
-from rsd.grading.answers import read, words_of
 from rsd.grading.choices import choice_of
 from rsd.grading.matching import matches
+from rsd.grading.reading import read, words_of
 from rsd.records import Problem
 
 Verdict = Literal["equal", "text", "ungradable", "not graded"]

@@ -8,8 +8,8 @@ An answer is untrusted: comparing it can take for ever, or all memory. Use `rsd.
 
 import logging
 
-from rsd.grading.answers import read, words_of
 from rsd.grading.matching import matches
+from rsd.grading.reading import read, words_of
 
 # It warns once per process that its own time limit is off, which is intended: that limit rests on signal.alarm.
 logging.getLogger("math_verify").setLevel(logging.ERROR)

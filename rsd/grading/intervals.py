@@ -6,7 +6,8 @@ intervals(read("0 < x <= 1")[0]) == intervals(read("(0, 1]")[0])  # after `norma
 from dataclasses import dataclass, replace
 
 from rsd.grading.answers import REALS, Answer, Builder, Collection, Relation, Tuple, Union, Value
-from rsd.grading.expressions import INFINITY, Expression, evaluate, exact, negated, same_value, symbols
+from rsd.grading.evaluation import evaluate, same_value
+from rsd.grading.expressions import INFINITY, Expression, exact, negated, symbols
 
 MINUS_INFINITY = negated(INFINITY)
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
@@ -94,11 +95,12 @@ def _read(answer: Answer) -> Intervals | None:
 
 def _points(answer: Answer) -> Intervals | None:
     """The single numbers of a set in braces."""
-    if isinstance(answer, Collection) and answer.joined == "{" and answer.items:
-        if all(isinstance(item, Value) for item in answer.items):
-            values = [item.expression for item in answer.items if isinstance(item, Value)]
-            return tuple(Interval(value, True, value, True) for value in values)
-    return None
+    if not isinstance(answer, Collection) or answer.joined != "{":
+        return None
+    values = [item.expression for item in answer.items if isinstance(item, Value)]
+    if not values or len(values) < len(answer.items):
+        return None
+    return tuple(Interval(value, True, value, True) for value in values)
 
 
 def _relation(relation: Relation) -> Intervals | None:

@@ -10,19 +10,18 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from rsd.grading.answers import (
-    Answer, Builder, Collection, Matrix, Ratio, Relation, Tuple, Value, Words,
+    Answer,
+    Builder,
+    Collection,
+    Matrix,
+    Ratio,
+    Relation,
+    Tuple,
+    Value,
+    Words,
 )  # fmt: skip
-from rsd.grading.expressions import (
-    Apply,
-    Expression,
-    Number,
-    Symbol,
-    difference,
-    exact,
-    proportion,
-    same_value,
-    symbols,
-)
+from rsd.grading.evaluation import proportion, same_value
+from rsd.grading.expressions import Apply, Expression, Number, Symbol, difference, exact, symbols
 from rsd.grading.intervals import intervals, same_intervals, variable
 from rsd.grading.units import is_unit, ratio
 
@@ -48,7 +47,7 @@ def _approximations(answer: Answer) -> list[Answer]:
     return [after] if label is not None and not cut else [before, after]
 
 
-def _one_way(a: Answer, b: Answer) -> bool:
+def _one_way(a: Answer, b: Answer) -> bool:  # noqa: PLR0912 - one case per pair of kinds
     """Rules for `a` and `b` in this order; `matches` also tries the other."""
     if isinstance(a, Relation):
         if isinstance(b, Relation):
@@ -56,10 +55,7 @@ def _one_way(a: Answer, b: Answer) -> bool:
         stated = _stated(a)
         if stated is not None and matches(stated, b):
             return True
-    if isinstance(a, Collection) and not isinstance(b, Collection) and a.items:
-        if all(matches(item, b) for item in a.items):
-            return True
-    if _intervals(a, b):
+    if _repeated(a, b) or _intervals(a, b):
         return True
     match a, b:
         case Value(), Value():
@@ -82,6 +78,13 @@ def _one_way(a: Answer, b: Answer) -> bool:
         case Collection(), Tuple("(", ")", items):  # x = 1, y = 2 is the point (1, 2)
             return len(_labels(a)) == len(items) > 1 and _in_order(_cores(a), items)
     return False
+
+
+def _repeated(a: Answer, b: Answer) -> bool:
+    """Whether a collection holds one value, `b`, perhaps in several forms."""
+    if not isinstance(a, Collection) or isinstance(b, Collection) or not a.items:
+        return False
+    return all(matches(item, b) for item in a.items)
 
 
 def _values(a: Value, b: Value) -> bool:
@@ -176,9 +179,7 @@ def _stated(relation: Relation) -> Answer | None:
     if set(relation.operators) != {"="}:
         return None
     sides = relation.sides
-    if _is_label(sides[0], sides[-1]) and not isinstance(sides[-1], Words):
-        sides = sides[1:]
-    elif isinstance(sides[0], Words):
+    if (_is_label(sides[0], sides[-1]) and not isinstance(sides[-1], Words)) or isinstance(sides[0], Words):
         sides = sides[1:]
     elif len(sides) == 2 and not (isinstance(sides[0], Value) and not symbols(sides[0].expression)):
         return None
@@ -229,9 +230,9 @@ def _relations(a: Relation, b: Relation) -> bool:
     stated, other = _stated(a), _stated(b)
     if a.operators == b.operators and _in_order(a.sides, b.sides):
         return True
-    if stated is not None and other is not None and _same_name(a.sides[0], b.sides[0], stated):
-        if matches(stated, other):
-            return True
+    both = stated is not None and other is not None
+    if both and _same_name(a.sides[0], b.sides[0], stated) and matches(stated, other):
+        return True
     if len(a.operators) == len(b.operators) == 1:
         return _proportional(a, b)
     return a.operators == tuple(_FLIPPED.get(o, o) for o in b.operators[::-1]) and _in_order(a.sides, b.sides[::-1])

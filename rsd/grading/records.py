@@ -1,6 +1,6 @@
 """From a record to its line in ``grades.jsonl``::
 
-    grade = await grade_record(grader, classes_of(grader, earlier), problem, record)
+grade = await grade_record(grader, classes_of(grader, earlier), problem, record)
 """
 
 from collections.abc import Iterable
@@ -23,6 +23,4 @@ async def grade_record(grader: Grader, classes: AnswerClasses, problem: Problem,
         gold=problem.answer, response=record.response, kind=problem.kind, choices=problem.choices
     )
     answer_class = await classes.place(record.question_id, grade.extracted)
-    return GradeRecord(
-        question_id=record.question_id, sample=record.sample, **asdict(grade), answer_class=answer_class
-    )
+    return GradeRecord(question_id=record.question_id, sample=record.sample, **asdict(grade), answer_class=answer_class)

@@ -10,9 +10,11 @@ import math
 import re
 from fractions import Fraction
 
-from rsd.grading.answers import Answer, Matrix, Relation, Tuple, Value, read
-from rsd.grading.expressions import difference, evaluate, proportion, same_value, symbols
+from rsd.grading.answers import Answer, Matrix, Relation, Tuple, Value
+from rsd.grading.evaluation import evaluate, proportion, same_value
+from rsd.grading.expressions import difference, symbols
 from rsd.grading.extract import extract_boxed
+from rsd.grading.reading import read
 
 RELATIVE_ERROR = 1e-4
 _SAID = re.compile(r"(?:the answer is|final answer is|答案是)(.*?)(?:\.\s|\n|$)", re.IGNORECASE)

@@ -9,6 +9,28 @@ import re
 import unicodedata
 from typing import Literal, NamedTuple
 
+from rsd.grading.vocabulary import (
+    CLOSING,
+    COMMANDS,
+    CURRENCY,
+    FUNCTIONS,
+    GREEK,
+    IGNORED,
+    OPENING,
+    OPERATORS,
+    PLAIN,
+    PLAIN_COMMANDS,
+    PLAIN_FUNCTIONS,
+    RELATIONS,
+    SHORT_UNITS,
+    SHORT_WORDS,
+    SUPERSCRIPTS,
+    SYMBOLS,
+    TEXT,
+    UNICODE,
+    WORD_LENGTH,
+)  # fmt: skip
+
 Kind = Literal["number", "symbol", "function", "command", "word", "operator", "relation", "open", "close", "comma"]
 
 
@@ -25,108 +47,6 @@ class UnreadableError(ValueError):
 
 
 MAX_LENGTH = 4000  # characters; an answer of more is compared as text only
-
-GREEK = (
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau upsilon "
-    "phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell hbar"
-).split()
-FUNCTIONS = {
-    **{name: name for name in "sin cos tan sec csc cot sinh cosh tanh coth ln log exp".split()},
-    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "sec", "csc", "cot")},
-    **{f"a{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    **{f"ar{name}": f"a{name}" for name in ("sinh", "cosh", "tanh")},
-    **{"lg": "lg", "cosec": "csc", "tg": "tan", "ctg": "cot", "sgn": "sgn", "Re": "re", "Im": "im", "arg": "arg"},
-}
-PLAIN_FUNCTIONS = set(FUNCTIONS) - {"Re", "Im", "arg", "tg", "lg"}
-COMMANDS = {
-    **{f"{prefix}frac": "frac" for prefix in ("", "d", "t", "c")},
-    **{"sqrt": "sqrt", "cbrt": "cbrt", "binom": "binom", "dbinom": "binom", "tbinom": "binom"},
-    **{name: "decorated" for name in "overline bar vec hat widehat tilde overrightarrow dot ddot".split()},
-    **{"abs": "abs", "pmod": "pmod", "bmod": "bmod", "mod": "bmod"},
-}
-PLAIN_COMMANDS = {"sqrt": "sqrt", "cbrt": "cbrt", "abs": "abs", "frac": "frac"}
-OPERATORS = {
-    **{"cdot": "*", "times": "*", "ast": "*", "div": "/", "pm": "±", "mp": "∓", "cup": "∪", "bigcup": "∪", "cap": "∩"},
-    **{"setminus": "∖", "backslash": "∖", "degree": "°", "circ": "∘", "%": "%", "colon": ":", "ratio": ":"},
-    **{"mid": "|", "vert": "|", "prime": "'", "sim": ":", "bullet": "*", "smallsetminus": "∖"},
-}
-RELATIONS = {
-    **{"le": "<=", "leq": "<=", "leqslant": "<=", "ge": ">=", "geq": ">=", "geqslant": ">=", "lt": "<", "gt": ">"},
-    **{"ne": "!=", "neq": "!=", "in": "in", "approx": "~", "approxeq": "~", "simeq": "~", "equiv": "="},
-}
-SYMBOLS = {
-    **{
-        "pi": "pi",
-        "infty": "infinity",
-        "infin": "infinity",
-        "emptyset": "emptyset",
-        "varnothing": "emptyset",
-        "oslash": "emptyset",
-    },
-    **{name: "..." for name in ("ldots", "dots", "cdots", "dotsc")},
-    **{name: name for name in (*GREEK, "max", "min", "gcd", "lcm", "odot", "oplus", "star")},
-}
-OPENING = {
-    "lfloor": "floor",
-    "lceil": "ceil",
-    "langle": "<",
-    "lvert": "abs",
-    "lVert": "abs",
-    "{": r"\{",
-    "lbrace": r"\{",
-}
-CLOSING = {
-    "rfloor": "floor",
-    "rceil": "ceil",
-    "rangle": ">",
-    "rvert": "abs",
-    "rVert": "abs",
-    "}": r"\}",
-    "rbrace": r"\}",
-}
-TEXT = {
-    "text",
-    "textbf",
-    "textit",
-    "textrm",
-    "textnormal",
-    "mbox",
-    "mathrm",
-    "operatorname",
-    "hbox",
-    "textsf",
-    "texttt",
-}
-IGNORED = {
-    *(
-        "left right big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr middle quad qquad displaystyle textstyle limits"
-    ).split(),
-    *(
-        ", ; ! : $ & hfill hspace space rm bf it mathbf mathit boldsymbol bm mathsf mathcal underline fbox boxed"
-    ).split(),
-    *"scriptstyle nolimits thinspace par newline angle triangle therefore \\".split(),
-}
-PLAIN = {"infinity": "infinity", "infty": "infinity", "inf": "infinity", "oo": "infinity", "pi": "pi", "Pi": "pi"}
-SHORT_UNITS = set(
-    "cm mm km nm um kg mg lb lbs ft in mi yd hr hrs min sec ms ml mL kW kJ Hz kHz MHz GHz Pa kPa eV keV MeV GeV mol kcal "
-    "cal oz gal mph kmh kph rad deg am pm ly pc kpc Mpc AU au sq cu yr yrs pt qt USD RMB pct rpm dB".split()
-)
-SHORT_WORDS = {"yes", "no", "odd", "all", "the", "one", "two", "six", "ten", "per", "day", "not", "any", "rs", "rm"}
-WORD_LENGTH = 4  # letters from which a run that names nothing else is a word, not a product
-
-UNICODE = {
-    **{"−": "-", "–": "-", "—": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "÷": r"\div "},
-    **{"≤": r"\le ", "⩽": r"\le ", "≥": r"\ge ", "⩾": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "∈": r"\in "},
-    **{"∞": r"\infty ", "∪": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ", "π": r"\pi ", "√": r"\sqrt ", "∛": r"\cbrt "},
-    **{"±": r"\pm ", "∓": r"\mp ", "°": r"\degree ", "º": r"\degree ", "℃": r"\degree C", "′": "'", "…": r"\ldots "},
-    **{"⁄": "/", "∕": "/", "∶": ":", "：": ":", "，": ", ", "、": ", ", "；": ";", "。": ".", "⟨": r"\langle ", "⟩": r"\rangle "},
-    **{"ℝ": r"\mathbb{R}", "∖": r"\setminus ", "％": "%", "﹣": "-", "－": "-", "￥": "¥", "∣": "|"},
-    **{letter: rf"\{name} " for name, letter in zip(
-        "alpha beta gamma delta epsilon theta lambda mu rho sigma tau phi omega".split(), "αβγδεθλμρστφω", strict=True
-    )},
-}  # fmt: skip
-SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n", strict=True))
-CURRENCY = {"€": "euro", "£": "pound", "¥": "yuan", "元": "yuan", "₹": "rupee"}
 
 _SUPERSCRIPT = re.compile(f"[{''.join(SUPERSCRIPTS)}]+")
 _VULGAR = re.compile("[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]")
@@ -157,7 +77,7 @@ def clean(text: str) -> str:
     """The same answer in plain characters: Unicode, full-width forms and digit grouping resolved."""
     text = "".join(CURRENCY.get(c, UNICODE.get(c, c)) for c in text)
     text = _SUPERSCRIPT.sub(lambda m: "^{" + "".join(SUPERSCRIPTS[c] for c in m[0]) + "}", text)
-    text = _VULGAR.sub(lambda m: r" \frac{%s}{%s}" % tuple(unicodedata.normalize("NFKC", m[0]).split("⁄")), text)
+    text = _VULGAR.sub(_vulgar, text)
     text = unicodedata.normalize("NFKC", text).strip()
     text = _DEGREE.sub(r"\\degree ", text)
     text = _PRIME.sub(lambda m: "'" * m[0].count("prime"), text)
@@ -168,6 +88,11 @@ def clean(text: str) -> str:
     text = _ENDLESS.sub(_endless, text)
     text = _DOLLAR.sub(r"dollars \1", text)
     return text.replace("$", " ").strip("*_` \n\t").rstrip(".;,。 ")
+
+
+def _vulgar(match: re.Match[str]) -> str:
+    numerator, denominator = unicodedata.normalize("NFKC", match[0]).split("⁄")
+    return rf" \frac{{{numerator}}}{{{denominator}}}"
 
 
 def _endless(match: re.Match[str]) -> str:
@@ -233,7 +158,7 @@ def _other(character: str) -> Token:
     raise UnreadableError(f"the character {character!r}")
 
 
-def _command(name: str, text: str, position: int, before: list[Token]) -> tuple[int, list[Token]]:  # noqa: PLR0912
+def _command(name: str, text: str, position: int, before: list[Token]) -> tuple[int, list[Token]]:
     if name == "\\" and any(token.kind == "open" and token.text in ("matrix", "cases") for token in before):
         return position, [Token("operator", "newline")]
     if name in ("left", "right"):

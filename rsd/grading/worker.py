@@ -13,9 +13,9 @@ import signal
 import sys
 import threading
 import types
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from multiprocessing.context import SpawnContext, SpawnProcess
-from collections.abc import Callable
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool

@@ -152,8 +152,8 @@ def test_order_counts_in_tuples_only(numbers: list[int], random: object) -> None
 ), max_size=14).map("".join), st.sampled_from(["7", "x+1", "(1,2)", "x>2", "1,2"]))  # fmt: skip
 @settings(max_examples=300, deadline=None)
 def test_nonsense_never_raises_and_is_symmetric(nonsense: str, other: str) -> None:
-    from rsd.grading.answers import read
     from rsd.grading.matching import matches
+    from rsd.grading.reading import read
 
     assert equivalent_here(nonsense, nonsense)
     for a in read(nonsense):
