@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--audit", action="store_true", help="show the benchmarks' gold answers instead of grading")
     options = parser.parse_args(arguments)
     try:
-        benchmarks: dict[str, Sequence[Problem]] = {}
+        benchmarks: dict[str, list[Problem]] = {}
         for folder in options.runs:
             problems = problems_of(folder)
             if options.audit:

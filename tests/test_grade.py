@@ -77,12 +77,12 @@ def test_other_questions_than_those_answered_are_refused(
 
 
 def test_the_audit_names_what_cannot_be_graded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    golds = [r"\frac{1}{2}", "", "It was the butler, in the library.", "east"]
+    golds = [r"\frac{1}{2}", "", "3000 @ 11", "east"]
     problems = [Problem(question_id=str(n), question="?", answer=gold) for n, gold in enumerate(golds)]
     assert audit(problems).splitlines() == [
         "2 equal, 1 ungradable, 1 text",
         "  ungradable: row 1, 1: ''",
-        "  text: row 2, 2: 'It was the butler, in the library.'",
+        "  text: row 2, 2: '3000 @ 11'",
     ]
     assert main([str(folder), "--audit"]) == 0
     assert capsys.readouterr().out == "tiny_chain: 500 equal\n"

@@ -1,4 +1,4 @@
-r"""What each benchmark's row holds: question, gold answer, kind and options, from the hub's columns or the local file's::
+r"""What each benchmark's row holds: question, gold, kind and options, from the hub's columns or a local file's::
 
     FORMATS["gsm8k"]({"question": "1+1?", "answer": "1+1=2\n#### 2"})  # Item(question="1+1?", answer="2")
 

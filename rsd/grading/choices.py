@@ -14,14 +14,18 @@ LETTERS = "ABCDEFGHIJ"
 _WRAPPED = re.compile(
     r"\\(?:text\w*|mathrm|mathbf|mbox|boxed|fbox|operatorname|bf|rm|left|right|quad|,|;|!| )\s*|[${}*_`]"
 )
-_LEAD = r"(?:(?:the|final|correct|best|right|answer|option|choice|letter|statement|is|are|would|be|must|选项?|应|故)\s*[:：]?\s*)*"
+_LEAD = (
+    r"(?:(?:the|final|correct|best|right|answer|option|choice|letter|statement|is|are|would|be|must|选项?|应|故)"
+    r"\s*[:：]?\s*)*"
+)
 _LETTER = rf"[(\[（]?\s*([{LETTERS}])\s*[)\]）]"
 _ONE = re.compile(rf"{_LEAD}(?:{_LETTER}|([{LETTERS}]))(?=$|[\s.,:;、。：）)])[.:、。：]?\s*(.*)", re.I | re.DOTALL)
 _FURTHER = re.compile(
     rf"\s*(?:,|、|and|or|&|/|和|或)\s*(?:(?:option|choice)\s*)?[(\[]?([{LETTERS}])[)\]]?(?=$|[\s.,:;)])", re.DOTALL
 )
 _COMMITMENT = re.compile(
-    r"(?:\b(?:choose|select|pick|go with|chose|selected|option|choice|therefore|thus|hence|so|is|it[’']s)\b[:,]?\s*|选\s*|选项\s*)"
+    r"(?:\b(?:choose|select|pick|go with|chose|selected|option|choice|therefore|thus|hence|so|is|it[’']s)\b[:,]?\s*"
+    r"|选\s*|选项\s*)"
     rf"(?:option\s+|choice\s+|the\s+)?\**(?:{_LETTER}|([{LETTERS}])(?=[\s.,:;*。]|$))"
     rf"|\*\*(?:{_LETTER}|([{LETTERS}]))[.:]?"
     rf"|{_LETTER}|^\s*([{LETTERS}])[.)]?\s*$",
@@ -29,8 +33,11 @@ _COMMITMENT = re.compile(
 )
 _BARE = re.compile(rf"\**[(\[]?[{LETTERS}][)\]]?\**[.:]?|[{LETTERS}][.:)]\s.*")
 _PRECEDED = re.compile(rf"[(\[]?\b[{LETTERS}]\b[)\]]?\**\s*(?:,|and|or|&|/)\s*[(\[*]*$")
-_REJECTED = re.compile(r"(?:\bnot|n't(?:\s+be)?|\bisn't|\bnor|\bneither|\brather than|\bexclude|\beliminate|\brule\s+out|不选|不是)\s+"
-                       r"(?:the\s+)?(?:option\s+|choice\s+|answer\s+)?[(\[]?\s*$", re.I)  # fmt: skip
+_REJECTED = re.compile(
+    r"(?:\bnot|n't(?:\s+be)?|\bnor|\bneither|\brather than|\bexclude|\beliminate|\brule\s+out|不选|不是)\s+"
+    r"(?:the\s+)?(?:option\s+|choice\s+|answer\s+)?[(\[]?\s*$",
+    re.IGNORECASE,
+)
 _REFUTED = re.compile(
     r"\s*[)\]]?\**\s*(?:is|are|was|can|does|seems|would)?\s*(?:be\s+)?(?:also\s+)?"
     r"(?:incorrect|wrong|false|not\b|eliminated|ruled out|n't|cannot)", re.I

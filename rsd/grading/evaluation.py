@@ -167,7 +167,7 @@ def same_value(a: Expression, b: Expression) -> bool:
 
 
 def _rounded(a: Expression, value: Fraction) -> bool:
-    """Whether `a` is a decimal of at least 12 digits, as machines print them, and `value`, which is none, rounds to it."""
+    """Whether `a` is a decimal of 12 digits or more, as machines print, and `value`, which is none, rounds to it."""
     number = a.arguments[0] if isinstance(a, Apply) and a.function == "neg" else a
     if not isinstance(number, Number) or number.digits < 12 or _is_decimal(value):
         return False

@@ -230,8 +230,12 @@ def _relations(a: Relation, b: Relation) -> bool:
     stated, other = _stated(a), _stated(b)
     if a.operators == b.operators and _in_order(a.sides, b.sides):
         return True
-    both = stated is not None and other is not None
-    if both and _same_name(a.sides[0], b.sides[0], stated) and matches(stated, other):
+    if (
+        stated is not None
+        and other is not None
+        and matches(stated, other)
+        and _same_name(a.sides[0], b.sides[0], stated)
+    ):
         return True
     if len(a.operators) == len(b.operators) == 1:
         return _proportional(a, b)

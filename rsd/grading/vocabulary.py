@@ -1,4 +1,4 @@
-"""The words of mathematics in LaTeX and in plain text, and what each stands for; `rsd.grading.tokens` reads with them."""
+"""The words of mathematics in LaTeX and in plain text, and what each stands for, for `rsd.grading.tokens`."""
 
 # ruff: noqa: SIM905 - a list of words is easier to read without quotes
 
@@ -104,10 +104,13 @@ UNICODE = {
     **{"≤": r"\le ", "⩽": r"\le ", "≥": r"\ge ", "⩾": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "∈": r"\in "},
     **{"∞": r"\infty ", "∪": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ", "π": r"\pi ", "√": r"\sqrt ", "∛": r"\cbrt "},
     **{"±": r"\pm ", "∓": r"\mp ", "°": r"\degree ", "º": r"\degree ", "℃": r"\degree C", "′": "'", "…": r"\ldots "},
-    **{"⁄": "/", "∕": "/", "∶": ":", "：": ":", "，": ", ", "、": ", ", "；": ";", "。": ".", "⟨": r"\langle ", "⟩": r"\rangle "},
+    **{"⁄": "/", "∕": "/", "∶": ":", "：": ":"},
+    **{"，": ", ", "、": ", ", "；": ";", "。": ".", "⟨": r"\langle ", "⟩": r"\rangle "},
     **{"ℝ": r"\mathbb{R}", "∖": r"\setminus ", "％": "%", "﹣": "-", "－": "-", "￥": "¥", "∣": "|"},
     **{letter: rf"\{name} " for name, letter in zip(
-        ["alpha", "beta", "gamma", "delta", "epsilon", "theta", "lambda", "mu", "rho", "sigma", "tau", "phi", "omega"], "αβγδεθλμρστφω", strict=True
+        "alpha beta gamma delta epsilon theta lambda mu rho sigma tau phi omega".split(),
+        "αβγδεθλμρστφω",
+        strict=True,
     )},
 }  # fmt: skip
 SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n", strict=True))
