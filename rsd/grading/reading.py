@@ -166,7 +166,27 @@ def _item(tokens: list[Token]) -> Answer:
         if len(parts) > 1:
             return Union(tuple(map(_item, parts)), minus)
     whole = _bracketed(tokens)
+    if whole is None:
+        whole = _multiple(tokens)
     return _single(tokens) if whole is None else whole
+
+
+def _multiple(tokens: list[Token]) -> Answer | None:
+    """A number times a matrix, worked out; None for anything else."""
+    start = next((n for n, token in enumerate(tokens) if token.kind == "open" and token.text == "matrix"), 0)
+    start -= start > 0 and tokens[start - 1].kind == "open"
+    if start < 1 or _closing(tokens, start) != len(tokens) - 1:
+        return None
+    matrix = _bracketed(tokens[start:])
+    factor = parse_expression(tokens[: start - (tokens[start - 1].text == "*")] or tokens[:start])
+    if not isinstance(matrix, Matrix) or not all(isinstance(cell, Value) for row in matrix.rows for cell in row):
+        return None
+    return Matrix(
+        tuple(
+            tuple(Value(Apply("*", (factor, cell.expression))) for cell in row if isinstance(cell, Value))
+            for row in matrix.rows
+        )
+    )
 
 
 def _bracketed(tokens: list[Token]) -> Answer | None:

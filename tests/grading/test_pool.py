@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import rsd
 from rsd.errors import RSDError
@@ -254,3 +256,11 @@ def test_other_graders_have_their_own_verdicts() -> None:
         "math_verify": [False, True, True],
         "reference": [True, True, True],
     }
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_text_raises_or_exceeds_a_limit(grader: Grader, text: str) -> None:
+    for answer, gold in ((text, "7"), ("7", text), (text, text)):
+        found = asyncio.run(grader.grade(gold=gold, response=rf"\boxed{{{answer}}} and {answer}"))
+        assert found.reason in ("equal", "different", "no answer", "ungradable gold")
