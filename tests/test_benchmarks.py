@@ -15,7 +15,7 @@ from rsd.grading import grade
 from rsd.grading.audit import verdict
 from rsd.plan import make_plan
 from rsd.records import Problem
-from tests.conftest import SHARED, compose_config
+from tests.conftest import ROOT, SHARED, compose_config
 
 
 def test_fields_are_named_and_the_rest_of_the_row_is_kept(tmp_path: Path) -> None:
@@ -257,3 +257,8 @@ def test_without_a_network_the_sentence_names_both_ways_out(monkeypatch: pytest.
 
 def _no_network(*_: object, **__: object) -> None:
     raise ConnectionError("no route to the hub")
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "conf/benchmark").glob("*.yaml")))
+def test_every_benchmark_builds_under_its_own_name(name: str) -> None:
+    assert build(compose_config(f"benchmark={name}").benchmark, "benchmark").name == name
