@@ -8,6 +8,7 @@ from pathlib import Path
 import datasets
 import pytest
 
+from rsd.benchmarks.hub import HubBenchmark
 from rsd.benchmarks.jsonl import JsonLinesBenchmark, data_hash
 from rsd.config import build
 from rsd.errors import ConfigError, DataError
@@ -176,7 +177,9 @@ def test_rows_of_the_hub_are_read_like_a_file(monkeypatch: pytest.MonkeyPatch) -
         return datasets.Dataset.from_list([{**HUB_ROWS["mmlu_stem"], "question": f"{config}?"}])
 
     monkeypatch.setattr("datasets.load_dataset", hub)
-    problems = build(compose_config("benchmark=mmlu_stem").benchmark, "benchmark").problems()
+    benchmark = build(compose_config("benchmark=mmlu_stem").benchmark, "benchmark")
+    assert isinstance(benchmark, HubBenchmark)
+    problems = benchmark.problems()
     assert len(problems) == len(asked) == 18
     assert problems[0].question.startswith("abstract_algebra?\nAnswer Choices: (A) 1 (B) 2")
     assert asked[0] == ("cais/mmlu", "abstract_algebra", {"split": "test", "revision": None})

@@ -55,7 +55,9 @@ async def started_worker(others: set[int]) -> int:
     """The pid of a process that was not among `others`, as soon as one computes."""
     while True:
         for pid in worker_pids() - others:
-            if int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11]) > 250:  # 2.5 s of CPU time, more than a start takes
+            if (
+                int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11]) > 250
+            ):  # 2.5 s of CPU time, more than a start takes
                 return pid
         await asyncio.sleep(0.02)
 
