@@ -98,6 +98,13 @@ class SamplingConfig(Section):
     top_p: Annotated[float, Gt(0), Le(1)]
 
 
+class SubsetConfig(Section):
+    """Only the questions whose row has one of these values (null: any)."""
+
+    level: int | str | tuple[int | str, ...] | None = None
+    subject: str | tuple[str, ...] | None = None
+
+
 class RunConfig(Section):
     """Everything one run is told. `docs` of each key stand in ``conf/config.yaml``."""
 
@@ -117,6 +124,9 @@ class RunConfig(Section):
     limit: Annotated[int, Ge(1)] | None
     offset: Annotated[int, Ge(0)]
     ids: Annotated[tuple[str, ...], MinLen(1)] | None
+    subset: SubsetConfig
+    shuffle_seed: Annotated[int, Ge(0)] | None
+    grader: Literal["default", "math_verify", "reference"]
     concurrency: Annotated[int, Ge(1)] | Literal["auto"]
     results_dir: str
     progress: Literal["auto", "on", "off"] | bool

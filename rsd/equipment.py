@@ -1,7 +1,7 @@
 """What a run is solved with: the models that it needs now, and the solver over them.
 
     equipment = equip(plan, jobs, stack)
-    runner = Runner(solver=equipment.solver(grader), …)
+    runner = Runner(solver=equipment.solver, …)
 
 A method decodes with every model that it calls. A selection needs only the PRM, and that only where a
 sample's rewards are not stored yet.
@@ -18,7 +18,6 @@ import orjson
 
 from rsd.cost import Shape
 from rsd.engines.base import Models
-from rsd.grading import Grader
 from rsd.lock import RunLock
 from rsd.methods.base import Method, Selection
 from rsd.methods.steps import split_steps
@@ -33,11 +32,11 @@ from rsd.store import JsonLines, Key, is_error, read_grades, read_lines, read_ma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
-    """Models that are loaded, shapes of all that the records rest on, and the solver, given a grader."""
+    """Models that are loaded, shapes of all that the records rest on, and the solver."""
 
     models: Models
     shapes: Mapping[Role, Shape]
-    solver: Callable[[Grader], Solver]
+    solver: Solver
 
 
 def equip(plan: Plan, jobs: Sequence[Job], stack: ExitStack) -> Equipment:
@@ -47,9 +46,7 @@ def equip(plan: Plan, jobs: Sequence[Job], stack: ExitStack) -> Equipment:
         return _equip_selection(plan, plan.method, plan.drawn, jobs, stack)
     models = load_models(plan) if jobs else Models()
     method: Method = plan.method
-    return Equipment(
-        models=models, shapes=plan.engine.shapes(), solver=lambda _: decoder(method, models, plan.decoding)
-    )
+    return Equipment(models=models, shapes=plan.engine.shapes(), solver=decoder(method, models, plan.decoding))
 
 
 def _equip_selection(plan: Plan, method: Selection, drawn: Plan, jobs: Sequence[Job], stack: ExitStack) -> Equipment:
@@ -58,9 +55,7 @@ def _equip_selection(plan: Plan, method: Selection, drawn: Plan, jobs: Sequence[
         role: Shape(**shape) for role, shape in read_manifest(drawn.folder)["shapes"].items() if role in method.roles
     }
     if "prm" not in method.roles:
-        return Equipment(
-            models=Models(), shapes=shapes, solver=lambda grader: selector(method, samples, grades, grader, None)
-        )
+        return Equipment(models=Models(), shapes=shapes, solver=selector(method, samples, grades, None))
     about, stored = _open_rewards(plan, drawn, stack)
     wanted = [record for job in jobs for record in samples_of(method, *job, samples) if not is_error(record)]
     models = Models()
@@ -75,9 +70,7 @@ def _equip_selection(plan: Plan, method: Selection, drawn: Plan, jobs: Sequence[
         prm=models.prm,
         steps=_splitter(plan, method),
     )
-    return Equipment(
-        models=models, shapes=shapes, solver=lambda grader: selector(method, samples, grades, grader, rewards)
-    )
+    return Equipment(models=models, shapes=shapes, solver=selector(method, samples, grades, rewards))
 
 
 def _open_rewards(plan: Plan, drawn: Plan, stack: ExitStack) -> tuple[Path, dict[Key, RewardedSample]]:

@@ -32,8 +32,8 @@ def fetch(config: RunConfig) -> None:
         if local_folder(path, key) is None:
             print(f"{path}: {_fetch_model(key, path, revision) / 1e9:.2f} GB", flush=True)
     benchmark = build(config.benchmark, "benchmark")
-    if isinstance(benchmark, HubBenchmark) and benchmark.path is None:
-        print(f"{benchmark.hub}: {len(benchmark.download())} rows")
+    if isinstance(benchmark, HubBenchmark) and benchmark.path is None and benchmark.hub is not None:
+        print(f"{benchmark.hub}: {benchmark.download()} rows")
 
 
 def _fetch_model(key: str, path: str, revision: str | None) -> int:

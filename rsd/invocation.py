@@ -23,6 +23,7 @@ from rsd.cost import Shape
 from rsd.engines.base import Models
 from rsd.equipment import Equipment, equip
 from rsd.errors import QuestionsFailedError, StoppedError
+from rsd.grade import grade_beside
 from rsd.grading import Grader
 from rsd.lock import RunLock
 from rsd.manifest import write_manifest
@@ -64,6 +65,8 @@ def invoke(config: RunConfig) -> float | None:
         _raise_if_stopped(plan.drawn, _carry_out(plan.drawn))
     outcome = _carry_out(plan)
     _raise_if_stopped(plan, outcome)
+    if config.grader != "default":
+        grade_beside(plan.folder, plan.everything, config.grader)
     accuracy = _report(plan, outcome)
     for run in filter(None, (plan.drawn, plan)):
         _raise_if_failed(run)
@@ -141,7 +144,7 @@ async def _run(
             RunProgress(total=len(jobs) + len(ungraded), label=plan.method.name, shown=config.shows_progress) as bar,
         ):
             runner = Runner(
-                solver=equipment.solver(grader),
+                solver=equipment.solver,
                 seed=config.seed,
                 grader=grader,
                 records=files["records"],
@@ -150,6 +153,7 @@ async def _run(
                 invocation=number,
                 concurrency=None if config.concurrency == "auto" else config.concurrency,
                 told=bar.told,
+                graded=read_grades(plan.folder).values(),
             )
             outcome = await runner.run(jobs, ungraded)
         totals = {role: asdict(totals) for role, totals in plan.engine.totals().items()}

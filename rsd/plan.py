@@ -9,6 +9,7 @@ Raises ConfigError, DataError or ModelError with one sentence for whatever is wr
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from rsd.benchmarks.jsonl import data_hash
@@ -28,9 +29,9 @@ from rsd.weighting import Binary, LikelihoodRatio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A checked run. `problems` are the questions asked for, `size` the whole benchmark's number, `samples`
-    the solutions of each; `notes` are lines to print; `delta` is the threshold of a binary weighting that the
-    method uses. `drawn`: the run whose samples a selection chooses among."""
+    """A checked run. `problems` are the questions asked for, `everything` all that the benchmark holds, `size` the
+    number that it should hold, `samples` the solutions of each; `notes` are lines to print; `delta` is the threshold
+    of a binary weighting that the method uses. `drawn`: the run whose samples a selection chooses among."""
 
     config: RunConfig
     method: Method | Selection
@@ -42,6 +43,7 @@ class Plan:
     decoding: Decoding
     delta: float | None
     problems: tuple[Problem, ...]
+    everything: tuple[Problem, ...]
     size: int
     identity: Mapping[str, Any]
     folder: Path
@@ -71,6 +73,10 @@ def make_plan(config: RunConfig) -> Plan:
     _check_method(method, limits)
     benchmark = build(config.benchmark, "benchmark")
     everything = benchmark.problems()
+    if benchmark.size is not None and len(everything) != benchmark.size:
+        notes.append(
+            f"benchmark={benchmark.name} holds {len(everything)} questions, where {benchmark.size} are expected."
+        )
     logger = build(config.logger, "logger")
     identity = identify(config, method, limits, data=data_hash(everything))
     return Plan(
@@ -84,6 +90,7 @@ def make_plan(config: RunConfig) -> Plan:
         decoding=replace(config.decoding, limits=limits),
         delta=delta,
         problems=tuple(_selected(everything, config)),
+        everything=tuple(everything),
         size=benchmark.size or len(everything),
         identity=identity,
         folder=Path(config.results_dir) / "runs" / benchmark.name / run_id(identity, config, method),
@@ -128,6 +135,9 @@ def _check_delta(delta: float, adapter: Adapter) -> None:
         )
 
 
+FIELDS = {"level": ("level",), "subject": ("subject", "type", "subfield", "data_topic")}  # where rows say it
+
+
 def _selected(problems: list[Problem], config: RunConfig) -> list[Problem]:
     if config.ids is not None:
         known = {problem.question_id for problem in problems}
@@ -135,7 +145,27 @@ def _selected(problems: list[Problem], config: RunConfig) -> list[Problem]:
         if unknown:
             raise ConfigError(f"ids: {config.benchmark['name']} has no question {unknown[0]}.")
         problems = [problem for problem in problems if problem.question_id in config.ids]
+    for key, wanted in config.subset.model_dump().items():
+        if wanted is not None:
+            problems = _of(problems, key, wanted, config.benchmark["name"])
+    if config.shuffle_seed is not None:
+        problems = list(problems)
+        Random(config.shuffle_seed).shuffle(problems)
     chosen = problems[config.offset :][: config.limit]
     if not chosen:
         raise ConfigError(f"offset={config.offset} leaves none of the {len(problems)} questions.")
     return chosen
+
+
+def _of(problems: list[Problem], key: str, wanted: Any, benchmark: str) -> list[Problem]:
+    """The problems whose row has one of the values `wanted` of `key`."""
+
+    def value(problem: Problem) -> str:
+        return str(next((problem.row[name] for name in FIELDS[key] if name in problem.row), ""))
+
+    values = {str(v) for v in (wanted if isinstance(wanted, (list, tuple)) else (wanted,))}
+    known = {value(problem) for problem in problems} - {""}
+    if not values <= known:
+        listed = ", ".join(sorted(known)) or f"no {key} at all"
+        raise ConfigError(f"subset.{key}={wanted}: {benchmark} has {listed}.")
+    return [problem for problem in problems if value(problem) in values]

@@ -22,17 +22,23 @@ FolderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$")]  #
 
 Role = Literal["draft", "target", "prm"]
 PolicyRole = Literal["draft", "target"]
+Kind = Literal["math", "choice", "text"]  # how an answer is graded; text is not
 Finish = Literal["step", "eos", "length"]
 EndReason = Literal["eos", "max_steps", "response_limit", "context_limit", "prm_context", "repetition", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A question as asked, its gold answer, and the rest of its source row."""
+    """A question as asked, its gold answer, and the rest of its source row.
+
+    `choices`: the options of a `choice`, in the order of their letters, where they are known.
+    """
 
     question_id: str
     question: str
     answer: str
+    kind: Kind = "math"
+    choices: tuple[str, ...] | None = None
     row: Mapping[str, Any] = field(default_factory=dict)
 
 

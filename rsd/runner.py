@@ -9,13 +9,14 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import orjson
 
 from rsd.engines.base import Models
 from rsd.errors import StoreError, described
 from rsd.grading import Grader
+from rsd.grading.records import classes_of, grade_record
 from rsd.lock import RunLock
 from rsd.methods.base import Method
 from rsd.methods.decoding import Decoding
@@ -59,7 +60,8 @@ class Runner:
     """Solves questions, writing records and grades as they come.
 
     `seed` is the run's. `concurrency` bounds the questions in flight (None: all). `told` hears of every solution's
-    grade, or None where decoding failed, for a progress bar.
+    grade, or None where decoding failed, for a progress bar. `graded` are earlier grades of the run, whose answer
+    classes go on.
     """
 
     def __init__(
@@ -74,12 +76,14 @@ class Runner:
         invocation: int,
         concurrency: int | None,
         told: Told,
+        graded: Iterable[GradeRecord] = (),
     ) -> None:
         self._solver = solver
         self._seed = seed
         self._grader = grader
         self._records = records
         self._grades = grades
+        self._classes = classes_of(grader, graded)
         self._lock = lock
         self._invocation = invocation
         self._slots = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
@@ -151,7 +155,6 @@ class Runner:
         return time.monotonic() - self._began
 
     async def _grade(self, problem: Problem, record: Record) -> None:
-        verdict = await self._grader.grade(gold=problem.answer, response=record.response)
-        grade = GradeRecord(question_id=record.question_id, sample=record.sample, **asdict(verdict))
+        grade = await grade_record(self._grader, self._classes, problem, record)
         self._grades.append(orjson.dumps(grade))
         self._told(grade)

@@ -1,6 +1,6 @@
 """Choose among stored samples: what majority voting and Best-of-N do once the samples are there.
 
-    solver = selector(plan, samples, grader, rewards)
+    solver = selector(method, samples, grades, rewards)
     solution, error = await solver(problem, 0, clock)
 
 The solution's proposals are the candidates, by their number among the question's samples. Only the chosen
@@ -8,11 +8,10 @@ one brings its text along: the others' stand in the records of the run that drew
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rsd.errors import described
-from rsd.grading import Grader
 from rsd.methods.base import Candidate, Selection
 from rsd.records import Problem, Proposal, Record, Role, Solution, Usage
 from rsd.runner import NOTHING, Clock, Solver
@@ -24,22 +23,19 @@ def selector(
     method: Selection,
     samples: Mapping[Key, Record],
     grades: Mapping[Key, GradeRecord],
-    grader: Grader,
     rewards: SampleRewards | None,
 ) -> Solver:
     """Solve by choosing: solution i of a question among its samples i·n to (i + 1)·n - 1."""
 
     async def solve(problem: Problem, sample: int, clock: Clock) -> tuple[Solution, str | None]:
         group = samples_of(method, problem, sample, samples)
-        answers = [grades[record.key].extracted if record.key in grades else None for record in group]
         try:
-            classes = await grader.classes(answers)
             rewarded = await asyncio.gather(*(_rewarded(problem, record, rewards) for record in group))
         except Exception as error:  # listed, counted as wrong, and tried again by the next invocation
             return NOTHING, described(error)
         candidates = [
             Candidate(record=record, answer_class=number, rewards=told.rewards if told else None)
-            for record, number, told in zip(group, classes, rewarded, strict=True)
+            for record, number, told in zip(group, _classes(group, grades), rewarded, strict=True)
         ]
         chosen = method.choose(candidates)
         proposals = [
@@ -62,6 +58,13 @@ def samples_of(method: Selection, problem: Problem, sample: int, samples: Mappin
     """The samples that solution `sample` of the question is chosen among, in their order; those that are there."""
     keys = [(problem.question_id, number) for number in range(sample * method.n, (sample + 1) * method.n)]
     return [samples[key] for key in keys if key in samples]
+
+
+def _classes(group: Sequence[Record], grades: Mapping[Key, GradeRecord]) -> list[int | None]:
+    """Classes of the samples' answers, numbered in the order of the samples: grading numbers them as they come."""
+    numbers: dict[int, int] = {}
+    told = [grades[record.key].answer_class if record.key in grades else None for record in group]
+    return [None if number is None else numbers.setdefault(number, len(numbers)) for number in told]
 
 
 async def _rewarded(problem: Problem, record: Record, rewards: SampleRewards | None) -> RewardedSample | None:

@@ -46,13 +46,15 @@ FAULTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeRecord:
-    """The verdict on one sample of one question: a line of ``grades.jsonl``."""
+    """The verdict on one sample of one question: a line of ``grades.jsonl``. Equal answers to a question have the same
+    `answer_class`, None where there is no answer (or the grade is older than classes)."""
 
     question_id: str
     sample: int
     correct: bool
     extracted: str | None
     reason: str | None
+    answer_class: int | None = None
 
 
 def write_error(path: Path, error: OSError) -> StoreError:

@@ -1,5 +1,6 @@
 """Every file of the configuration tree composes and builds, and everything it names has a test."""
 
+import json
 import re
 from pathlib import Path
 
@@ -19,8 +20,14 @@ OPTIONS = [(path.parent.name, path.stem) for group in GROUPS for path in sorted(
 def test_every_option_composes_and_builds(group: str, option: str, tmp_path: Path) -> None:
     overrides = [f"{group}={option}", f"results_dir={tmp_path}", "limit=1"]
     benchmark = compose_config(*overrides).benchmark
-    if "hub" in benchmark:  # no network here
-        overrides.append(f"benchmark.path={SHARED / 'benchmarks' / benchmark['name']}.jsonl")
+    if benchmark["path"] is None:  # no network here
+        path = SHARED / "benchmarks" / f"{benchmark['name']}.jsonl"
+        if not path.exists():
+            path = tmp_path / "rows.jsonl"
+            options = ("Correct Answer", *(f"Incorrect Answer {n}" for n in (1, 2, 3)))
+            row = {"question": "1+1?", "answer": "2", "instruction": "Add.", **{name: name for name in options}}
+            path.write_text(json.dumps(row))
+        overrides.append(f"benchmark.path={path}")
     plan = make_plan(compose_config(*overrides))
     assert plan.method.roles
     assert plan.size == (benchmark.get("size") or plan.size)

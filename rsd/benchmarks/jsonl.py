@@ -1,32 +1,37 @@
-"""A benchmark in a JSON-lines file: one object per question::
+"""A benchmark in a file of rows: one object per question::
 
-benchmark = JsonLinesBenchmark(name="tiny_chain", path="…/tiny_chain.jsonl", size=500)
-problems = benchmark.problems()
+    benchmark = JsonLinesBenchmark(name="tiny_chain", path="…/tiny_chain.jsonl", size=500)
+    problems = benchmark.problems()
+
+``benchmark=custom benchmark.path=my.jsonl`` reads any file of questions and gold answers this way.
 """
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from rsd.benchmarks.formats import FormatError, Item, Row
+from rsd.benchmarks.rows import ENDINGS, file_rows
 from rsd.errors import DataError
 from rsd.records import FolderName, Problem, question_ids
+
+HINTS = {"yes": " (Yes or No)", "no": " (Yes or No)", "true": " (True or False)", "false": " (True or False)"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class JsonLinesBenchmark:
-    """`path` holds the rows; `question` and `answer` name their fields; `size` is the whole
-    benchmark's number of questions (null: what the file holds). `answer_pattern`: where a gold answer
-    ends a worked solution, the regular expression whose first group is the answer."""
+    """`path` holds the rows (``.jsonl .json .parquet .csv``); `question` and `answer` name their fields; `size` is the
+    whole benchmark's number of questions (null: what the file holds). A row may also have a `kind` (math, choice,
+    text) and the `choices` of a choice. `answer_hint` appends " (Yes or No)" or " (True or False)" to questions with
+    such a gold answer."""
 
     name: FolderName
     path: str | None
     question: str = "question"
     answer: str = "answer"
-    answer_pattern: str | None = None
+    answer_hint: bool = False
     size: int | None = None
 
     def problems(self) -> list[Problem]:
@@ -35,54 +40,68 @@ class JsonLinesBenchmark:
         Raises DataError that names the file and the line when one is not an object with a non-blank
         question and an answer, and when there is none at all.
         """
-        rows = [self._checked(place, row) for place, row in self._rows()]
-        if not rows:
+        places = [self._checked(place, row) for place, row in self._rows()]
+        if not places:
             raise DataError(f"benchmark.path: {self.path} holds no question.")
-        names = question_ids(str(row[self.question]) for row in rows)
+        items = [item for item, _ in places]
+        names = question_ids(item.question for item in items)
         return [
             Problem(
                 question_id=name,
-                question=str(row[self.question]),
-                answer=str(row[self.answer]),
-                row={key: value for key, value in row.items() if key not in (self.question, self.answer)},
+                question=item.question,
+                answer=item.answer,
+                kind=item.kind,
+                choices=item.choices,
+                row={**row, **(item.extra or {})},
             )
-            for name, row in zip(names, rows, strict=True)
+            for name, (item, row) in zip(names, places, strict=True)
         ]
 
     def _rows(self) -> Iterator[tuple[str, Any]]:
         """Every row, and where it stands."""
-        try:
-            text = Path(str(self.path)).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"benchmark.path: cannot read {self.path}: {error}") from error
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip():
-                place = f"benchmark.path: line {number} of {self.path}"
-                try:
-                    yield place, json.loads(line)
-                except ValueError as error:
-                    raise DataError(f"{place} is not JSON ({error}).") from error
+        if self.path is None:
+            raise DataError(
+                f"benchmark={self.name} has no file; give one ({' '.join(ENDINGS)}) with benchmark.path=FILE."
+            )
+        yield from file_rows(self.path)
 
-    def _checked(self, place: str, row: Any) -> dict[str, Any]:
+    def _item(self, row: Row) -> Item:
+        question, answer = row.get(self.question), row.get(self.answer)
+        if not isinstance(question, str) or not question.strip():
+            raise FormatError(f"no question in the field '{self.question}' (benchmark.question names it)")
+        if isinstance(answer, (dict, list, type(None))):
+            raise FormatError(f"no gold answer in the field '{self.answer}' (benchmark.answer names it)")
+        kind, choices = row.get("kind", "math"), row.get("choices")
+        if kind not in ("math", "choice", "text"):
+            raise FormatError(f"no kind of question in the field 'kind' (math, choice or text), but {kind!r}")
+        return Item(
+            question=question,
+            answer=str(answer),
+            kind=kind,
+            choices=tuple(map(str, choices)) if kind == "choice" and isinstance(choices, list) else None,
+        )
+
+    def _kept(self, row: Row) -> dict[str, Any]:
+        """What of a row is stored beside question and answer."""
+        return {key: value for key, value in row.items() if key not in (self.question, self.answer)}
+
+    def _checked(self, place: str, row: Any) -> tuple[Item, dict[str, Any]]:
         if not isinstance(row, dict):
             raise DataError(f"{place} is not a JSON object.")
-        if not isinstance(row.get(self.question), str) or not row[self.question].strip():
-            raise DataError(f"{place} has no question in the field '{self.question}' (benchmark.question names it).")
-        if isinstance(row.get(self.answer), (dict, list, type(None))):
-            raise DataError(f"{place} has no gold answer in the field '{self.answer}' (benchmark.answer names it).")
         try:
-            (row[self.question] + str(row[self.answer])).encode()
+            item = self._item(row)
+        except FormatError as error:
+            raise DataError(f"{place} has {error}.") from error
+        if not item.question.strip():
+            raise DataError(f"{place} has no question.")
+        try:
+            (item.question + item.answer).encode()
         except UnicodeEncodeError as error:
             raise DataError(f"{place} holds half of a character ({error}).") from error
-        if self.answer_pattern is None:
-            return row
-        found = re.search(self.answer_pattern, str(row[self.answer]))
-        if found is None:
-            raise DataError(
-                f"{place} has no gold answer of the form {self.answer_pattern} in the field '{self.answer}' "
-                "(benchmark.answer_pattern gives the form)."
-            )
-        return {**row, self.answer: found[1], "worked_answer": row[self.answer]}
+        hint = HINTS.get(item.answer.strip().lower(), "") if self.answer_hint and item.kind == "math" else ""
+        if hint:
+            item = Item(question=item.question.rstrip() + hint, answer=item.answer, extra=item.extra)
+        return item, self._kept(row)
 
 
 def data_hash(problems: list[Problem]) -> str:

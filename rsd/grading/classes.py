@@ -2,10 +2,12 @@ r"""Sort the answers of one question into classes of equal answers::
 
     answer_classes(["0.5", None, r"\frac{1}{2}", "0.6", "0.5"], equivalent)  # [0, None, 0, 1, 0]
 
-Majority voting counts classes, not strings.
+Majority voting counts classes, not strings. `AnswerClasses` gives the same while samples are still coming in.
 """
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 
 def answer_classes(answers: Sequence[str | None], equivalent: Callable[[str, str], bool]) -> list[int | None]:
@@ -30,3 +32,39 @@ def answer_classes(answers: Sequence[str | None], equivalent: Callable[[str, str
                 representatives.append(text)
         classes.append(known[text])
     return classes
+
+
+class AnswerClasses:
+    """The class of each answer as it comes: made once, when the answer is graded, and kept with its grade.
+
+    `first_equal` gives the index of the first of several answers that equals one (`Grader.first_equal`); `known` are
+    (question_id, answer, class) of earlier grades.
+    """
+
+    def __init__(
+        self,
+        first_equal: Callable[[str, Sequence[str]], Awaitable[int | None]],
+        known: Iterable[tuple[str, str | None, int | None]] = (),
+    ) -> None:
+        self._first_equal = first_equal
+        self._known: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        for question_id, answer, number in known:
+            if answer is not None and number is not None:
+                self._known[question_id].setdefault(answer.strip(), number)
+
+    async def place(self, question_id: str, answer: str | None) -> int | None:
+        """The class of one more answer to a question; None where there is no answer."""
+        text = (answer or "").strip()
+        if not text:
+            return None
+        async with self._locks[question_id]:
+            known = self._known[question_id]
+            if text not in known:
+                representatives = {number: first for first, number in reversed(known.items())}
+                numbers = sorted(representatives)
+                found = None
+                if numbers:
+                    found = await self._first_equal(text, [representatives[number] for number in numbers])
+                known[text] = numbers[found] if found is not None else max(numbers, default=-1) + 1
+            return known[text]

@@ -19,8 +19,11 @@ from rsd.store import JsonLines, read_records
 class InstantGrader:
     """Finds everything right. Grading has processes of its own and is not what is measured."""
 
-    async def grade(self, *, gold: str, response: str) -> Grade:
+    async def grade(self, *, gold: str, response: str, kind: str, choices: Sequence[str] | None) -> Grade:
         return Grade(True, gold, "equal")
+
+    async def first_equal(self, answer: str, others: Sequence[str]) -> int | None:
+        raise AssertionError("one sample of a question has nothing to be compared with")
 
 
 def whole_run(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from transformers.utils import logging
 
-from tests.benchmarks import generation, lockstep, overhead, shares, startup
+from tests.benchmarks import generation, grading, lockstep, overhead, shares, startup
 from tests.benchmarks.figures import Figure
 
 
@@ -23,6 +23,7 @@ def figures() -> Iterator[Figure]:
     yield from generation.measure("draft", "S", claimed=False)
     yield from lockstep.measure()
     yield from shares.measure()
+    yield from grading.measure()
 
 
 def main() -> int:

@@ -11,13 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import rsd
 from rsd.errors import RSDError
 from rsd.grading import Grade, Grader
+from rsd.grading.classes import AnswerClasses
 
 ROOT = Path(rsd.__file__).parents[1]
-ENDLESS = r"2^{2^{34}}"  # an integer of 2 GB: minutes of one multiplication after another
+ENDLESS = r"\sum_{n=1}^{10^{9}} n!"  # math-verify adds term after term
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +55,9 @@ async def started_worker(others: set[int]) -> int:
     """The pid of a process that was not among `others`, as soon as one computes."""
     while True:
         for pid in worker_pids() - others:
-            if int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11]) > 100:  # 1 s of CPU time
+            if (
+                int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11]) > 250
+            ):  # 2.5 s of CPU time, more than a start takes
                 return pid
         await asyncio.sleep(0.02)
 
@@ -67,6 +72,7 @@ def test_decided_without_a_process() -> None:
     with Grader() as grader:
         assert grade(grader, r"\frac{1}{2}", r" \frac{1}{2} ") == Grade(True, r" \frac{1}{2} ", "equal")
         assert asyncio.run(grader.grade(gold="7", response="It is 7.")) == Grade(False, None, "no answer")
+        assert asyncio.run(grader.grade(gold="7", response="The answer is 7.")) == Grade(True, "7", "equal")
         assert grade(grader, "7", " ") == Grade(False, " ", "no answer")
         assert grade(grader, " ", "7") == Grade(False, "7", "ungradable gold")
         assert worker_pids() == before
@@ -80,16 +86,25 @@ def test_importing_is_light() -> None:
 @pytest.mark.parametrize(
     ("gold", "answer", "reasons"),
     [
-        ("7", "10^{5^{5^{5^{5^5}}}}", {"timeout"}),
-        ("10^{5^{5^{5^{5^5}}}}", "7", {"timeout"}),
+        ("7", "10^{5^{5^{5^{5^5}}}}", {"different"}),
+        ("10^{5^{5^{5^{5^5}}}}", "7", {"different"}),
+        ("7", r"10^{5^{5^{5^{5^5}}}} + \int_0^1 10^{10^{10}} dx", {"timeout", "crash", "different"}),
         ("7", ENDLESS, {"timeout"}),
-        ("7", "{" * 100_000 + "7" + "}" * 100_000, {"timeout", "different", "crash"}),
-        ("7", "7+" * 500_000 + "7", {"timeout", "different"}),
+        (ENDLESS, "7", {"timeout"}),
+        ("7", "{" * 100_000 + "7" + "}" * 100_000, {"different"}),
+        ("7", "(" * 1900 + "7" + ")" * 1900, {"different"}),
+        ("7", "1*" * 1900 + "7", {"different"}),
+        ("7", "7+" * 500_000 + "7", {"different"}),
+        ("7", "7" * 1_000_000, {"different"}),
+        ("7", r"\begin{pmatrix}" + r"\\".join(["&".join("1" * 200)] * 200) + r"\end{pmatrix}", {"different"}),
         ("7", "\x00\x01\x1b[2J\ud800\u202e\n7", {"different"}),
         ("\ud800", "7", {"different"}),
         ("}{", "7", {"different"}),
     ],
-    ids=["tower", "tower as gold", "huge integer", "braces", "1 MB", "control characters", "surrogate", "unbalanced"],
+    ids=[
+        *("tower", "tower as gold", "integral", "endless sum", "endless gold", "braces", "parentheses", "products"),
+        *("1 MB of sums", "1 MB of digits", "matrix", "control characters", "surrogate", "unbalanced"),
+    ],
 )
 def test_poison_costs_only_itself(grader: Grader, gold: str, answer: str, reasons: set[str]) -> None:
     start = time.monotonic()
@@ -177,7 +192,7 @@ async def main():
     assert (await grader.grade(gold="0.5", response=r"\boxed{\frac{1}{2}}")).correct
     print(multiprocessing.active_children()[0].pid, flush=True)
     if sys.argv[1:] == ["busy"]:
-        await grader.grade(gold="7", response=r"\boxed{2^{2^{34}}}")
+        await grader.grade(gold="7", response=r"\boxed{\sum_{n=1}^{10^{9}} n!}")
     if sys.argv[1:] == ["idle"]:
         time.sleep(60)
 
@@ -212,3 +227,42 @@ def test_a_script_without_main_guard_runs_once_and_ends(tmp_path: Path, argument
     assert parent.returncode == 0
     assert (tmp_path / "imported").read_text() == "once\n"
     assert not is_running(worker)
+
+
+def test_the_shared_process_serves_without_an_event_loop() -> None:
+    assert rsd.grading.grade(gold="0.5", response=r"\boxed{\frac12}") == Grade(True, r"\frac12", "equal")
+    assert not rsd.grading.equivalent("7", "10^{5^{5^{5^{5^5}}}}")
+    with pytest.raises(TypeError):
+        rsd.grading.grade("7", r"\boxed{7}")  # type: ignore[misc]
+
+
+def test_classes_are_made_within_the_limits(grader: Grader) -> None:
+    async def place_all(answers: list[str | None]) -> list[int | None]:
+        classes = AnswerClasses(grader.first_equal, [("q", "0.5", 0), ("another", "7", 0)])
+        return [await classes.place("q", answer) for answer in answers]
+
+    answers = [None, ENDLESS, r"\frac{1}{2}", "7", "x > 2", r"(2, \infty)", ENDLESS, "0.50"]
+    assert asyncio.run(place_all(answers)) == [None, 1, 0, 2, 3, 3, 1, 0]
+
+
+def test_other_graders_have_their_own_verdicts() -> None:
+    verdicts = {}
+    for name in ("default", "math_verify", "reference"):
+        with Grader(name=name) as other:  # type: ignore[arg-type]
+            verdicts[name] = [
+                grade(other, gold, answer).correct
+                for gold, answer in (("0.5", "50"), ("1/2004!", "1/2006!"), ("2", "2.0"))
+            ]
+    assert verdicts == {
+        "default": [False, False, True],
+        "math_verify": [False, True, True],
+        "reference": [True, True, True],
+    }
+
+
+@given(st.text(max_size=60))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_text_raises_or_exceeds_a_limit(grader: Grader, text: str) -> None:
+    for answer, gold in ((text, "7"), ("7", text), (text, text)):
+        found = asyncio.run(grader.grade(gold=gold, response=rf"\boxed{{{answer}}} and {answer}"))
+        assert found.reason in ("equal", "different", "no answer", "ungradable gold")
