@@ -40,7 +40,7 @@ demo: install
 	  --baseline $$(ls -td target-alone-*/ | head -1)
 
 test: install
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # What others own and the tests read is fetched, not kept here. Two processes share the files of tests in their order:
 # one takes test_command.py, the other those that start engines themselves, which is as long.

@@ -151,11 +151,16 @@ HUB_ROWS = {
 }
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "json", "parquet", "csv"])
-@pytest.mark.parametrize("name", HUB_ROWS)
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [
+        (name, ending)
+        for name, row in HUB_ROWS.items()
+        for ending in ("jsonl", "json", "parquet", "csv")
+        if ending != "csv" or not any(isinstance(value, list) for value in row.values())  # a CSV holds no lists
+    ],
+)
 def test_files_of_every_kind_with_the_columns_of_the_hub(tmp_path: Path, name: str, ending: str) -> None:
-    if ending == "csv" and name in ("mmlu_stem", "olympiadbench"):
-        pytest.skip("a list in a column of text")
     path = tmp_path / f"rows.{ending}"
     match ending:
         case "jsonl":

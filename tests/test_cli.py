@@ -181,7 +181,7 @@ def test_help_and_cfg_answer_without_loading_anything_heavy() -> None:
 
 def test_help_names_groups_and_keys(cli: Command) -> None:
     shown = cli("--help").stdout
-    for word in ("method: rsd, single", "weighting: binary, clipping, constant, logistic, sigmoidal", "delta: 0.7"):
+    for word in ("method: beam, best_of_n, majority, process_best_of_n, rsd, rsd_speculative, sample, single, speculative", "weighting: binary, clipping, constant, likelihood_ratio, logistic, reward_ratio, sigmoidal", "delta: 0.7"):
         assert word in shown
 
 
@@ -212,7 +212,7 @@ def test_the_tiny_family_runs_from_anywhere_and_prints_its_summary(tmp_path: Pat
     scored = [p.usage["prm"].prompt for r in read_records(folder).values() for p in r.proposals if "prm" in p.usage]
     beyond = json.loads((folder / "summary.json").read_text())["beyond_context"]
     assert 0 < sum(tokens > 60 for tokens in scored) == beyond < len(scored)
-    assert f"{beyond}  steps scored beyond the length that the PRM was trained on" in shown.stdout
+    assert f"{beyond}  steps scored beyond the length it was trained on" in shown.stdout
     assert not (tmp_path / "outputs").exists(), "Hydra leaves no folders of its own"
 
 

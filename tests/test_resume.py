@@ -133,7 +133,7 @@ def test_the_same_command_again_does_nothing_and_says_the_same(tmp_path: Path, m
     def refuse(*_: object) -> None:
         raise AssertionError("a model was loaded although nothing is missing")
 
-    monkeypatch.setattr("rsd.invocation.load_models", refuse)
+    monkeypatch.setattr("rsd.equipment.load_models", refuse)
     assert invoke(config) == first
     assert (folder / "records.jsonl").read_bytes() == before
 
@@ -234,6 +234,6 @@ def test_records_without_a_grade_are_graded_without_decoding(tmp_path: Path, mon
     folder = make_plan(config).folder
     lines = (folder / "grades.jsonl").read_bytes().splitlines(keepends=True)
     (folder / "grades.jsonl").write_bytes(b"".join(lines[:2]))
-    monkeypatch.setattr("rsd.invocation.load_models", None)
+    monkeypatch.setattr("rsd.equipment.load_models", None)
     assert invoke(config) == accuracy
     assert len(read_grades(folder)) == 6

@@ -101,7 +101,7 @@ def _facts(
             yield "near delta", percent(summary.near_delta / summary.judged), near
         yield "draft only", percent(summary.draft_only), "of questions answered without the target"
     if summary.beyond_context:
-        yield "prm context", f"{summary.beyond_context:,}", "steps scored beyond the length that the PRM was trained on"
+        yield "prm context", f"{summary.beyond_context:,}", "steps scored beyond the length it was trained on"
     if summary.response_tokens is not None:
         yield "response", f"{summary.response_tokens:,.1f}", f"tokens in {summary.steps:,.1f} steps, on average"
     if summary.end_reasons:

@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def test_greedy_text_is_the_targets_token_for_token(run: Run) -> None:
-    shared = "limit=50"
+    shared = ("limit=50",)
     alone = run("method=single", "method.role=target", *shared)
     drafted = run("method=speculative", *shared)
     assert len(drafted) == 50
