@@ -108,6 +108,7 @@ class SubsetConfig(Section):
 class RunConfig(Section):
     """Everything one run is told. `docs` of each key stand in ``conf/config.yaml``."""
 
+    preset: dict[str, Any]
     model: ModelConfig
     prm: PRMConfig
     weighting: dict[str, Any]
@@ -134,6 +135,7 @@ class RunConfig(Section):
     check: bool
     score_target: Literal["rejected", "all"] | Literal[False]
     tag: FolderName | None
+    dry_run: bool
 
     @property
     def shows_progress(self) -> bool:

@@ -9,11 +9,12 @@ import asyncio
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import orjson
 from rich.console import Console
@@ -21,6 +22,7 @@ from rich.console import Console
 from rsd.config import RunConfig
 from rsd.cost import Shape
 from rsd.engines.base import Models
+from rsd.engines.kept import KeptEngine
 from rsd.equipment import Equipment, equip
 from rsd.errors import QuestionsFailedError, StoppedError
 from rsd.grade import grade_beside
@@ -37,6 +39,7 @@ from rsd.report.summary import summarise
 from rsd.report.terminal import render
 from rsd.rewards.check import fixed_rewards, told, transformers_rewards
 from rsd.runner import Job, Outcome, Runner
+from rsd.state import RETRIES, missing, noted
 from rsd.store import (
     JsonLines,
     Key,
@@ -49,52 +52,33 @@ from rsd.store import (
     write_json,
 )
 
-RETRIES = 3  # how often a failed question is tried again, over invocations
 
-
-def invoke(config: RunConfig) -> float | None:
+def invoke(config: RunConfig, engine: KeptEngine | None = None) -> float | None:
     """Run what `config` asks for and is not done yet, print the summary, and return the accuracy.
+
+    `engine`: of the runs before and after this one, in place of one of its own.
 
     Raises an RSDError for whatever the user has to know: a wrong setting, a model or file that
     cannot be read or written, questions that failed, a stop signal.
     """
-    plan = make_plan(config)
+    plan = make_plan(config, engine)
+    run = asyncio.run if engine is None else engine.run
     for note in plan.notes:
         print(note, file=sys.stderr)
     if plan.drawn is not None:
-        _raise_if_stopped(plan.drawn, _carry_out(plan.drawn))
-    outcome = _carry_out(plan)
+        _raise_if_stopped(plan.drawn, _carry_out(plan.drawn, run))
+    outcome = _carry_out(plan, run)
     _raise_if_stopped(plan, outcome)
     if config.grader != "default":
         grade_beside(plan.folder, plan.everything, config.grader)
     accuracy = _report(plan, outcome)
-    for run in filter(None, (plan.drawn, plan)):
-        _raise_if_failed(run)
+    for made in filter(None, (plan.drawn, plan)):
+        _raise_if_failed(made)
     return accuracy
 
 
-def missing(plan: Plan) -> tuple[list[Job], list[tuple[Problem, Record]]]:
-    """The samples without a record, or with a failed one to try again; and the records without a grade.
-
-    A selection waits for all samples that it chooses among.
-    """
-    records, grades, failures = read_records(plan.folder), read_grades(plan.folder), failed_attempts(plan.folder)
-    waiting = {problem.question_id for problem, _ in missing(plan.drawn)[0]} if plan.drawn else set()
-    jobs, ungraded = [], []
-    for problem in plan.problems:
-        for sample in range(plan.samples):
-            key = problem.question_id, sample
-            record = records.get(key)
-            if record is None or (is_error(record) and (plan.config.retry_failed or failures[key] <= RETRIES)):
-                if problem.question_id not in waiting:
-                    jobs.append((problem, sample))
-            elif not is_error(record) and key not in grades:
-                ungraded.append((problem, record))
-    return jobs, ungraded
-
-
-def _carry_out(plan: Plan) -> Outcome:
-    """Make what the run still lacks."""
+def _carry_out(plan: Plan, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> Outcome:
+    """Make what the run still lacks; `run` runs a coroutine."""
     create_folder(plan.folder)
     with ExitStack() as stack:
         lock = stack.enter_context(RunLock(plan.folder / "lock.json"))
@@ -102,15 +86,17 @@ def _carry_out(plan: Plan) -> Outcome:
             name: stack.enter_context(JsonLines(plan.folder / f"{name}.jsonl"))
             for name in ("records", "grades", "invocations")
         }
+        stack.enter_context(noted(plan))
         jobs, ungraded = missing(plan)
         if not (jobs or ungraded):
             return Outcome()
         try:
             equipment = equip(plan, jobs, stack)
         except BaseException:  # of the models before that one, in a multirun, the next job needs the memory
-            asyncio.run(plan.engine.close())
+            run(plan.engine.close())
             raise
-        return asyncio.run(_run(plan, equipment, jobs, ungraded, files, lock))
+        outcome: Outcome = run(_run(plan, equipment, jobs, ungraded, files, lock))
+        return outcome
 
 
 async def _run(

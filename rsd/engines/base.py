@@ -187,6 +187,14 @@ class Totals:
             seconds=self.seconds + other.seconds,
         )
 
+    def __sub__(self, other: "Totals") -> "Totals":
+        return Totals(
+            tokens=self.tokens - other.tokens,
+            padding=self.padding - other.padding,
+            forwards=self.forwards - other.forwards,
+            seconds=self.seconds - other.seconds,
+        )
+
 
 class Engine(Protocol):
     """Loads models and serves them until closed."""
@@ -210,6 +218,10 @@ class Engine(Protocol):
 
     def totals(self) -> Mapping[Role, Totals]:
         """Physical totals of each loaded model so far."""
+        ...
+
+    async def forget(self) -> None:
+        """Forget what the loaded models have read: the next call finds nothing in a cache."""
         ...
 
     async def close(self) -> None:

@@ -121,6 +121,14 @@ class Batcher:
             _row(request).tokens = []
             self._release(request)
 
+    def forget(self) -> None:
+        """Forget what the rows hold that no request runs in."""
+        for row in self._idle.values():
+            row.prompt, row.tokens = (), []
+        self._of_prompt.clear()
+        for request in self.running:
+            self._of_prompt[request.prompt].add(_row(request))
+
     def _reading(self, *, opening: bool) -> list[list[Request]]:
         """Requests with more than one new token, similar numbers of them together: those that open, or the others."""
         groups: list[list[Request]] = []

@@ -90,6 +90,11 @@ class TransformersEngine:
             totals[role] = totals.get(role, Totals()) + more
         return totals
 
+    async def forget(self) -> None:
+        """Forget what the rows of every cache hold."""
+        for batcher in self._batchers.values():
+            batcher.forget()
+
     async def close(self) -> None:
         """Stop the loop and forget the models."""
         if self._loop is not None:

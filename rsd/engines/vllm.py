@@ -104,6 +104,10 @@ class VLLMEngine:
         """Tokens that each loaded model ran so far, as vLLM reports them by request."""
         return {role: replicas.totals for role, replicas in self._replicas.items()}
 
+    async def forget(self) -> None:
+        """Empty the prefix cache of every engine."""
+        await asyncio.gather(*(replicas.forget() for replicas in self._replicas.values()))
+
     async def close(self) -> None:
         """Stop every engine and its workers."""
         ending, self._replicas = self._replicas, {}
