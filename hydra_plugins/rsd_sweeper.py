@@ -26,6 +26,9 @@ if TYPE_CHECKING:  # Hydra imports this file for every command, which should ans
 class RSDSweeper(Sweeper):
     """See above. Of other commands than ``rsd.run``, every configuration is one job."""
 
+    hydra_context: HydraContext
+    config: DictConfig
+
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Hear what is swept, as Hydra tells every sweeper."""
         self.hydra_context = hydra_context

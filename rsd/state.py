@@ -1,9 +1,9 @@
 """How far a run is, from its own files: what it still lacks, whether somebody works on it, what ended it.
 
-    jobs, ungraded = missing(plan)
-    state = state_of(plan)          # of what this plan asks for
-    state = stored_state(folder)    # of what the run was last asked for
-    print(state.text)               # done, 40 of 500, missing, failed
+jobs, ungraded = missing(plan)
+state = state_of(plan)          # of what this plan asks for
+state = stored_state(folder)    # of what the run was last asked for
+print(state.text)               # done, 40 of 500, missing, failed
 """
 
 import traceback

@@ -1,8 +1,8 @@
 """How far stored runs are, from their own files: no sweep, scheduler or log is asked.
 
-    python -m rsd.status                                # every run under results/
-    python -m rsd.status tiny_chain failed              # those that all of the words occur in
-    python -m rsd.status benchmark=math500 delta=0.7 --results /scratch/results
+python -m rsd.status                                # every run under results/
+python -m rsd.status tiny_chain failed              # those that all of the words occur in
+python -m rsd.status benchmark=math500 delta=0.7 --results /scratch/results
 """
 
 import argparse
@@ -46,7 +46,9 @@ def accuracy_in(folder: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; return the exit status, 2 where there are no runs."""
     parser = argparse.ArgumentParser(prog="python -m rsd.status", description=__doc__.splitlines()[0])
-    parser.add_argument("filters", nargs="*", metavar="WORD", help="show runs with all of these words, as status=failed")
+    parser.add_argument(
+        "filters", nargs="*", metavar="WORD", help="show runs with all of these words, as status=failed"
+    )
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER", help="default: %(default)s")
     options = parser.parse_args(arguments)
     folders = sorted(path for path in (options.results / "runs").glob("*/*") if path.is_dir())

@@ -27,7 +27,7 @@ def shown(tmp_path: Path, capsys: pytest.CaptureFixture[str], *filters: str) -> 
 
 
 def test_a_whole_run_is_done(tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert f"tiny_chain/{folder.name}  done" in shown(tmp_path, capsys)
+    assert f"tiny_chain/{folder.name}   done" in shown(tmp_path, capsys)
 
 
 def test_what_was_lost_is_missing_whatever_was_noted(
@@ -36,7 +36,7 @@ def test_what_was_lost_is_missing_whatever_was_noted(
     for name in ("records.jsonl", "grades.jsonl"):
         lines = (folder / name).read_bytes().splitlines(keepends=True)
         (folder / name).write_bytes(b"".join(lines[:3]))
-    assert f"{folder.name}  3 of 4" in shown(tmp_path, capsys)
+    assert f"{folder.name}   3 of 4" in shown(tmp_path, capsys)
 
 
 def test_a_run_is_running_while_its_holder_lives(
@@ -48,7 +48,7 @@ def test_a_run_is_running_while_its_holder_lives(
         assert f"process {os.getpid()} on" in output
         lock = orjson.loads((folder / "lock.json").read_bytes())
         (folder / "lock.json").write_bytes(orjson.dumps({**lock, "started": 1.0}))  # of a process that is gone
-        assert f"{folder.name}  done" in shown(tmp_path, capsys)
+        assert f"{folder.name}   done" in shown(tmp_path, capsys)
 
 
 def test_a_failure_is_told_with_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +66,6 @@ def test_a_failure_is_told_with_its_log(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_filters_are_words_that_all_occur(tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     invoke(compose_config(f"results_dir={tmp_path}", "delta=0.6", "limit=2"))
-    assert folder.name in shown(tmp_path, capsys, "method=single") or True
     assert folder.name not in shown(tmp_path, capsys, "delta=0.6")
     assert folder.name in shown(tmp_path, capsys, "benchmark=tiny_chain", "status=done", "target")
     assert folder.name not in shown(tmp_path, capsys, "benchmark=tiny_story")

@@ -4,7 +4,7 @@
         for config in configs:
             invoke(config, engine)
 
-A run finds of the ones before it the models, and nothing that they have read: its usage is what it would have been alone.
+A run finds the models of the ones before it, and nothing that they have read: its usage is what it would be alone.
 """
 
 import asyncio

@@ -3,7 +3,7 @@
     overrides = OverridesParser.create().parse_overrides(["+experiment=fig5", "limit=50"])
     expand(overrides)   # [("model=tiny", "method=rsd", "delta=0.0", "limit=50"), …]
 
-``experiments/<name>.yaml`` holds `grids`, a list of {group or key: value, or list of values}; ``conf/sweep/<name>.yaml``
+``experiments/<name>.yaml`` holds `grids`, a list of {group or key: value or list of values}, ``conf/sweep/<name>.yaml``
 is one such grid. Values may name what ``preset=`` chooses. What stands on the command line wins over both.
 """
 
@@ -69,7 +69,9 @@ def _grids(group: str, name: str, preset: list[str]) -> Iterator[Grid]:
             f"+{group}={name}: there is no {FILES[group]}/{name}.yaml; there are {', '.join(known) or 'none'}."
         )
     try:
-        content = OmegaConf.to_container(compose("config", overrides=[*preset, f"+{group}={name}"])[group], resolve=True)
+        content = OmegaConf.to_container(
+            compose("config", overrides=[*preset, f"+{group}={name}"])[group], resolve=True
+        )
     except OmegaConfBaseException as error:
         raise ConfigError(f"{FILES[group]}/{name}.yaml: {' '.join(str(error).split())}") from error
     grids = content.get("grids") if group == "experiment" and isinstance(content, dict) else [content]

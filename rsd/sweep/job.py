@@ -1,7 +1,7 @@
 """What a launcher runs for a sweep: one job, its runs in order, with models that stay loaded from one to the next.
 
-    launcher = instantiate_launcher(task_function=Jobs(overrides), …)
-    launcher.launch([[], []], initial_job_idx=0)   # two jobs
+launcher = instantiate_launcher(task_function=Jobs(overrides), …)
+launcher.launch([[], []], initial_job_idx=0)   # two jobs
 """
 
 import sys
@@ -23,7 +23,7 @@ from rsd.sweep.runs import models_of, plan_runs
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """The overrides of every run of every job; called with any configuration, it runs the job that has Hydra's number."""
+    """The overrides of every run of every job; called with any configuration, it runs the job of Hydra's number."""
 
     overrides: tuple[tuple[tuple[str, ...], ...], ...]
 

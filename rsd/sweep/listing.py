@@ -1,7 +1,7 @@
 """What a sweep prints: before it, what it would do (``dry_run=true``); after it, what came out and what failed.
 
-    print_forecast(runs)
-    print_outcome(runs)   # raises SweepError where a run is not done
+print_forecast(runs)
+print_outcome(runs)   # raises SweepError where a run is not done
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,8 +52,8 @@ def print_outcome(runs: Sequence[Run], error: str | None) -> None:
     undone = sum(state.name != "done" for state in states)
     if undone:
         raise SweepError(
-            f"{undone} of {len(runs)} runs are not done{f' (a job failed: {error})' if error else ''}; the same command "
-            "goes on with what is missing."
+            f"{undone} of {len(runs)} runs are not done{f' (a job failed: {error})' if error else ''}; the same "
+            "command goes on with what is missing."
         )
 
 

@@ -1,7 +1,7 @@
 """A sweep's runs, and which of them belong into one job: those that need the same models.
 
-    runs = plan_runs(expand(overrides), common=[])
-    groups = group([run for run in runs if not run.complete])
+runs = plan_runs(expand(overrides), common=[])
+groups = group([run for run in runs if not run.complete])
 """
 
 from collections.abc import Mapping, Sequence
@@ -83,7 +83,7 @@ def plan_runs(every: Sequence[tuple[str, ...]]) -> list[Run]:
 
 
 def planned(config: RunConfig, overrides: tuple[str, ...], read: dict[str, Questions]) -> Run:
-    """Plan one run; `read`: benchmarks that other plans have read. Raises ConfigError where the configuration is wrong."""
+    """Plan one run; `read`: benchmarks that other plans have read. Raises ConfigError where a setting is wrong."""
     try:
         plan = make_plan(config, KeptEngine(config.engine, {}), read)
     except ConfigError:

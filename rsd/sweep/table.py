@@ -1,7 +1,7 @@
 """A table of runs and their states, and the failures below it.
 
-    print_states([("tiny_chain/rsd-…", state, ["89.2%"])], ["accuracy"])
-    print_failures([("tiny_chain/rsd-…", state)])
+print_states([("tiny_chain/rsd-…", state, ["89.2%"])], ["accuracy"])
+print_failures([("tiny_chain/rsd-…", state)])
 """
 
 from collections.abc import Iterable, Sequence

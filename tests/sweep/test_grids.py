@@ -65,7 +65,10 @@ def test_a_preset_names_the_models() -> None:
 @pytest.mark.parametrize(
     ("argument", "sentence"),
     [
-        ("+experiment=table22", r"\+experiment=table22: there is no experiments/table22.yaml; there are fig3, .*table5"),
+        (
+            "+experiment=table22",
+            r"\+experiment=table22: there is no experiments/table22.yaml; there are fig3, .*",
+        ),
         ("+experiment=fig5,table22", r"\+experiment=table22: there is no experiments/table22.yaml"),
         ("+sweep=delta", r"\+sweep=delta: there is no conf/sweep/delta.yaml; there are delta_fig5, delta_paper"),
         ("delta=interval(0,1)", r"delta=interval\(0,1\): give a list of values"),
