@@ -110,5 +110,6 @@ def _sentence(error: BaseException) -> str:
     key = getattr(cause, "full_key", None)
     if key and "not in struct" in str(cause):
         return f"There is no key {key}; python -m rsd.run --help lists the keys."
-    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    told = str(cause).partition("Config search path:")[0]  # places that say nothing to a user follow
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
     return " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the environment")))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from hydra import initialize_config_dir
 
 from rsd.engines.transformers import TransformersEngine
 from rsd.invocation import invoke
@@ -18,6 +19,7 @@ from rsd.plan import make_plan
 from rsd.records import Record, same_outcome
 from rsd.run import main
 from rsd.store import Key, read_records
+from rsd.sweep.job import execute
 from tests.conftest import ROOT, command, compose_config, environment
 
 GRID = ("-m", "delta=0.6,0.9", "method=rsd,single", "limit=8")
@@ -72,7 +74,7 @@ def test_a_grid_loads_each_model_once_and_its_runs_equal_separate_ones(
     status, output, errors = sweep(*GRID)
     assert (status, errors) == (0, "")
     assert "Run 3 of 3" in output
-    assert loads == ["draft", "target", "prm"]
+    assert sorted(loads) == ["draft", "prm", "target"]
     for overrides in RUNS:
         config = compose_config(f"results_dir={tmp_path / 'alone'}", *overrides)
         invoke(config)
@@ -105,11 +107,12 @@ def test_the_same_command_again_does_only_what_is_missing(sweep: Sweep, loads: l
 
 
 def test_killed_in_the_middle_and_issued_again_it_ends_with_the_same_records(tmp_path: Path, sweep: Sweep) -> None:
-    grid = ("-m", "delta=0.6,0.9", "limit=40", "concurrency=1")
+    grid = ("-m", "delta=0.6,0.9", "limit=40")
     folders = [folder_of(tmp_path / "results", f"delta={delta}") for delta in (0.6, 0.9)]
     process = subprocess.Popen(
-        command(*grid, f"results_dir={tmp_path / 'results'}"), stdout=subprocess.DEVNULL, cwd=ROOT, env=environment()
-    )
+        command(*grid, "concurrency=1", f"results_dir={tmp_path / 'results'}"),
+        stdout=subprocess.DEVNULL, cwd=ROOT, env=environment(),
+    )  # fmt: skip
     deadline = time.monotonic() + 120
     while not (folders[0] / "records.jsonl").exists() or len((folders[0] / "records.jsonl").read_bytes()) < 10000:
         assert time.monotonic() < deadline
@@ -125,7 +128,7 @@ def test_killed_in_the_middle_and_issued_again_it_ends_with_the_same_records(tmp
     status, output, _ = sweep(*grid)
     assert status == 0
     for folder, delta in zip(folders, (0.6, 0.9), strict=True):
-        config = compose_config(f"results_dir={tmp_path / 'alone'}", f"delta={delta}", "limit=40", "concurrency=1")
+        config = compose_config(f"results_dir={tmp_path / 'alone'}", f"delta={delta}", "limit=40")
         invoke(config)
         expected: dict[Key, Record] = read_records(make_plan(config).folder)
         found = read_records(folder)
@@ -148,13 +151,17 @@ def test_one_failing_run_stops_nothing_else_and_is_told_with_its_log(sweep: Swee
     assert len(read_records(folder_of(tmp_path / "results", "method=single", "method.role=draft"))) == 5
 
 
-def test_a_run_whose_models_fail_leaves_the_others_of_its_job_alone(sweep: Sweep, tmp_path: Path) -> None:
-    """The three share a job: the first cannot load the target, the second needs none."""
+def test_a_run_whose_models_fail_leaves_the_others_of_its_job_alone(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "config.json").write_text("{")
-    status, output, _ = sweep("-m", "method=rsd,single", "method.role=draft", "limit=5", f"model.target.path={broken}")
-    assert status != 0 or "Run 2 of 2" in output
+    common = (f"results_dir={tmp_path / 'results'}", f"model.target.path={broken}", "limit=3")
+    draft = ("method=single", "method.role=draft", *common)
+    with initialize_config_dir(config_dir=str(ROOT / "conf"), version_base="1.3"):
+        execute([draft, ("method=rsd", *common), (*draft, "tag=again")])
+    assert len(read_records(folder_of(tmp_path, *draft))) == 3
+    assert (folder_of(tmp_path, "method=rsd", *common) / "error.log").exists()
+    assert len(read_records(folder_of(tmp_path, *draft, "tag=again"))) == 3
 
 
 def test_data_that_is_not_there_fails_its_run_only(sweep: Sweep) -> None:
@@ -167,11 +174,15 @@ def test_data_that_is_not_there_fails_its_run_only(sweep: Sweep) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("+experiment=table22",), "Error: +experiment=table22: there is no experiments/table22.yaml; there are fig3"),
-        (("+sweep=delta",), "Error: +sweep=delta: there is no conf/sweep/delta.yaml"),
+        (("+experiment=table22",), "Error: In 'config': Could not find 'experiment/table22' Available options"),
+        (("+experiment=table22,fig5",), "Error: +experiment=table22: there is no experiments/table22.yaml; there"),
+        (
+            ("+sweep=delta",),
+            "Error: In 'config': Could not find 'sweep/delta' Available options in 'sweep': delta_fig5",
+        ),
         (("delta=0.7,1.5",), "Error: delta=1.5 is outside the reward's range [0, 1]"),
         (("dleta=0.7,0.8",), "Error: There is no key dleta"),
-        (("method=rsd,rdd",), "Error: "),
+        (("method=rsd,rdd",), "Error: In 'config': Could not find 'method/rdd' Available options in 'method': beam"),
     ],
 )
 def test_a_wrong_command_is_one_sentence_before_anything_runs(
