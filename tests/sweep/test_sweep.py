@@ -107,7 +107,7 @@ def test_the_same_command_again_does_only_what_is_missing(sweep: Sweep, loads: l
 
 
 def test_killed_in_the_middle_and_issued_again_it_ends_with_the_same_records(tmp_path: Path, sweep: Sweep) -> None:
-    grid = ("-m", "delta=0.6,0.9", "limit=40")
+    grid = ("-m", "delta=0.6,0.9", "limit=24")
     folders = [folder_of(tmp_path / "results", f"delta={delta}") for delta in (0.6, 0.9)]
     process = subprocess.Popen(
         command(*grid, "concurrency=1", f"results_dir={tmp_path / 'results'}"),
@@ -119,16 +119,16 @@ def test_killed_in_the_middle_and_issued_again_it_ends_with_the_same_records(tmp
         time.sleep(0.01)
     process.kill()
     process.wait()
-    assert 0 < len(read_records(folders[0])) < 40
+    assert 0 < len(read_records(folders[0])) < 24
     assert not folders[1].exists()
     status, output, _ = sweep(*grid, "dry_run=true")
     assert status == 0
-    assert re.search(r"\b\d+ of 40\b", output)
+    assert re.search(r"\b\d+ of 24\b", output)
     assert " missing " in output
     status, output, _ = sweep(*grid)
     assert status == 0
     for folder, delta in zip(folders, (0.6, 0.9), strict=True):
-        config = compose_config(f"results_dir={tmp_path / 'alone'}", f"delta={delta}", "limit=40")
+        config = compose_config(f"results_dir={tmp_path / 'alone'}", f"delta={delta}", "limit=24")
         invoke(config)
         expected: dict[Key, Record] = read_records(make_plan(config).folder)
         found = read_records(folder)
