@@ -19,12 +19,10 @@ from rsd.errors import ConfigError
 from rsd.identity import identify, run_id
 from rsd.loggers import Logger
 from rsd.methods.base import Method, Selection, models_of
-from rsd.methods.decoding import Decoding, Limits
-from rsd.methods.rsd import RSD
-from rsd.methods.single import Single
+from rsd.methods.decoding import Decoding
 from rsd.records import Problem
 from rsd.rewards.base import Adapter
-from rsd.weighting import Binary, LikelihoodRatio
+from rsd.weighting import Binary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +68,7 @@ def make_plan(config: RunConfig) -> Plan:
             )
     # of the whole family, also where the method uses one model only: all methods decode under the same limits
     limits, notes = lowered(config.limits, {f"model.{role}.context": p.context for role, p in policies.items()})
-    _check_method(method, limits)
+    method.check(limits)
     benchmark = build(config.benchmark, "benchmark")
     everything = benchmark.problems()
     if benchmark.size is not None and len(everything) != benchmark.size:
@@ -111,20 +109,6 @@ def _drawing(config: RunConfig, method: Selection) -> RunConfig:
     """The run that draws the samples which `method` chooses among."""
     sample = {"_target_": "rsd.methods.single.Single", "role": method.role, "n": method.n}
     return config.model_copy(update={"method": sample})
-
-
-def _check_method(method: Method | Selection, limits: Limits) -> None:
-    """Raises ConfigError where the method's settings do not go together."""
-    if isinstance(method, Single) and method.num_speculative_tokens and method.role == "draft":
-        raise ConfigError("method.role=draft: only the target has a drafter; set method.role=target.")
-    if isinstance(method, RSD) and method.fallback == "residual":
-        if method.weighting != LikelihoodRatio(alpha=1.0, normalised=False):
-            raise ConfigError(
-                "method.fallback=residual is what weighting=likelihood_ratio with weighting.alpha=1 and "
-                "weighting.normalised=false leaves over; set these, or method.fallback=target."
-            )
-        if limits.step_tokens != 1:
-            raise ConfigError("method.fallback=residual is for steps of one token; set limits.step_tokens=1.")
 
 
 def _check_delta(delta: float, adapter: Adapter) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rsd.methods.decoding import Limits
 from rsd.methods.trajectory import Trajectory
 from rsd.records import PolicyRole, Record, Role
 
@@ -30,6 +31,9 @@ class Described(ABC):
     @abstractmethod
     def settings(self) -> Mapping[str, Any]:
         """Every setting that its output depends on: part of the run's identity."""
+
+    def check(self, limits: Limits) -> None:
+        """Raises ConfigError where its settings, or `limits`, do not go together."""
 
 
 class Method(Described):
