@@ -32,7 +32,7 @@ class Described(ABC):
     def settings(self) -> Mapping[str, Any]:
         """Every setting that its output depends on: part of the run's identity."""
 
-    def check(self, limits: Limits) -> None:
+    def check(self, limits: Limits) -> None:  # noqa: B027 - most methods have nothing to check
         """Raises ConfigError where its settings, or `limits`, do not go together."""
 
 
