@@ -4,7 +4,7 @@
     python -m rsd.grade results/runs/math500/* --grader reference     # into grades-reference.jsonl, beside it
     python -m rsd.grade results/runs/math500/* --audit                # which golds can be graded
 
-The same command as the run's refreshes its summary afterwards.
+By the default grader it also writes the run's ``summary.json`` anew.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from rsd.grading.audit import verdict
 from rsd.grading.records import classes_of, grade_record
 from rsd.lock import RunLock
 from rsd.records import Problem
+from rsd.report.summary import write_summary
 from rsd.store import GradeRecord, is_error, read_grades, read_manifest, read_records, write_error
 
 SHOWN = 60  # characters of a gold answer
@@ -83,6 +84,14 @@ def grade_beside(folder: Path, problems: Sequence[Problem], name: GraderName) ->
     return grades
 
 
+def _refresh_summary(folder: Path) -> None:
+    """Write a run's summary from its new grades."""
+    path = folder / "summary.json"
+    delta = orjson.loads(path.read_bytes())["delta"] if path.exists() else None
+    manifest = read_manifest(folder)
+    write_summary(folder, delta=delta, context=manifest["config"]["prm"]["context"] if manifest.get("prm") else None)
+
+
 def _line(folder: Path, name: GraderName, before: Mapping[tuple[str, int], GradeRecord], now: list[GradeRecord]) -> str:
     changed = [grade for grade in now if (old := before.get((grade.question_id, grade.sample))) and
                old.correct is not grade.correct]  # fmt: skip
@@ -120,6 +129,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             before = read_grades(folder)
             with RunLock(folder / "lock.json"):
                 now = grade_beside(folder, problems, options.grader)
+                if options.grader == "default":
+                    _refresh_summary(folder)
             print(_line(folder, options.grader, before, now))
         for name, problems in benchmarks.items():
             print(f"{name}: {audit(problems)}")

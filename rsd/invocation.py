@@ -35,7 +35,7 @@ from rsd.progress import RunProgress
 from rsd.records import Problem, Record
 from rsd.report.relative import relative_to_target
 from rsd.report.subsets import subset_table
-from rsd.report.summary import summarise
+from rsd.report.summary import summarise, write_summary
 from rsd.report.terminal import render
 from rsd.rewards.check import fixed_rewards, told, transformers_rewards
 from rsd.runner import Job, Outcome, Runner
@@ -49,7 +49,6 @@ from rsd.store import (
     read_grades,
     read_manifest,
     read_records,
-    write_json,
 )
 
 
@@ -67,10 +66,12 @@ def invoke(config: RunConfig, engine: KeptEngine | None = None) -> float | None:
         print(note, file=sys.stderr)
     if plan.drawn is not None:
         _raise_if_stopped(plan.drawn, _carry_out(plan.drawn, run))
+        write_summary(plan.drawn.folder, delta=None, context=None)
     outcome = _carry_out(plan, run)
     _raise_if_stopped(plan, outcome)
     if config.grader != "default":
-        grade_beside(plan.folder, plan.everything, config.grader)
+        with RunLock(plan.folder / "lock.json"):
+            grade_beside(plan.folder, plan.everything, config.grader)
     accuracy = _report(plan, outcome)
     for made in filter(None, (plan.drawn, plan)):
         _raise_if_failed(made)
@@ -168,8 +169,7 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
     manifest = read_manifest(folder)
     shapes = {role: Shape(**shape) for role, shape in manifest["shapes"].items()}
     context = plan.config.prm.context if plan.adapter is not None else None
-    whole = [record for key, record in records.items() if is_error(record) or key in grades]
-    write_json(folder / "summary.json", summarise(whole, grades, shapes, delta=plan.delta, context=context).to_json())
+    write_summary(folder, delta=plan.delta, context=context)
     summary = summarise(asked, grades, shapes, delta=plan.delta, context=context)
     view = render(
         summary,

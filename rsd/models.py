@@ -23,17 +23,18 @@ def load_models(plan: Plan, roles: Sequence[Role] | None = None) -> Models:
     Raises ModelError, ConfigError where they do not fit or draft and target should share a tokenizer and do not.
     """
     sources = {role: source_of(plan, role) for role in (plan.method.roles if roles is None else roles)}
+    remarks = []
     if isinstance(plan.method, Method) and (plan.method.num_speculative_tokens or plan.method.reads_likelihoods):
-        _check_tokenizers(plan)
+        remarks += _check_tokenizers(plan)
     plan.engine.prepare(sources, logs=plan.folder)
     draft = plan.engine.load_policy("draft", sources["draft"]) if "draft" in sources else None
     target = plan.engine.load_policy("target", sources["target"]) if "target" in sources else None
-    prm, remarks = None, []
+    prm = None
     if "prm" in sources:
         assert plan.adapter is not None, "the plan has an adapter where the method needs a PRM"
         classifier = plan.engine.load_classifier(sources["prm"])
         prm = ProcessReward(plan.adapter, classifier, max_length=sources["prm"].context)
-        remarks = plan.adapter.remarks(classifier.tokenizer)
+        remarks += plan.adapter.remarks(classifier.tokenizer)
     for role, shape in plan.engine.shapes().items():
         source = source_of(plan, role)
         if source.parameters not in (None, shape.parameters):
@@ -55,17 +56,24 @@ def share_tokens(one: "PreTrainedTokenizerBase", other: "PreTrainedTokenizerBase
     return one.get_vocab() == other.get_vocab()
 
 
-def _check_tokenizers(plan: Plan) -> None:
-    """Raises ConfigError where draft and target do not read each other's tokens."""
-    from rsd.engines.loading import load_tokenizer  # loads torch
+def _check_tokenizers(plan: Plan) -> list[str]:
+    """A remark where the vocabularies of draft and target are padded to different sizes, which the engines see to.
 
-    draft, target = (source_of(plan, role) for role in plan.config.model.policies)
+    Raises ConfigError where the two do not read each other's tokens.
+    """
+    from rsd.engines.loading import load_config, load_tokenizer  # loads torch
+
+    draft, target = source_of(plan, "draft"), source_of(plan, "target")
     if not share_tokens(load_tokenizer(draft), load_tokenizer(target)):
         raise ConfigError(
             f"method '{plan.method.name}' lets one model judge the other's tokens, and {draft.path} and {target.path} "
             "have different tokenizers; set model.draft.path to a model of the target's family, or choose another "
             "method or weighting."
         )
+    sizes = [load_config(source).vocab_size for source in (draft, target)]
+    if sizes[0] == sizes[1]:
+        return []
+    return [f"One tokenizer, with vocabularies padded to {sizes[0]:,} (draft) and {sizes[1]:,} (target) rows."]
 
 
 def source_of(plan: Plan, role: Role) -> ModelSource:

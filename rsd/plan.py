@@ -7,12 +7,12 @@ Raises ConfigError, DataError or ModelError with one sentence for whatever is wr
 """
 
 import json
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
+from rsd.benchmarks.choice import chosen
 from rsd.benchmarks.jsonl import data_hash
 from rsd.config import RunConfig, build, locate, lowered
 from rsd.engines.base import Engine
@@ -20,12 +20,10 @@ from rsd.errors import ConfigError
 from rsd.identity import identify, run_id
 from rsd.loggers import Logger
 from rsd.methods.base import Method, Selection, models_of
-from rsd.methods.decoding import Decoding, Limits
-from rsd.methods.rsd import RSD
-from rsd.methods.single import Single
+from rsd.methods.decoding import Decoding
 from rsd.records import Problem
 from rsd.rewards.base import Adapter
-from rsd.weighting import Binary, LikelihoodRatio
+from rsd.weighting import Binary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +84,7 @@ def make_plan(
             )
     # of the whole family, also where the method uses one model only: all methods decode under the same limits
     limits, notes = lowered(config.limits, {f"model.{role}.context": p.context for role, p in policies.items()})
-    _check_method(method, limits)
+    method.check(limits)
     benchmark = _questions(config, {} if read is None else read)
     everything = benchmark.problems
     if benchmark.size is not None and len(everything) != benchmark.size:
@@ -105,7 +103,7 @@ def make_plan(
         logger=logger,
         decoding=replace(config.decoding, limits=limits),
         delta=delta,
-        problems=tuple(_selected(everything, config)),
+        problems=chosen(everything, config),
         everything=everything,
         size=benchmark.size or len(everything),
         identity=identity,
@@ -138,59 +136,9 @@ def _drawing(config: RunConfig, method: Selection) -> RunConfig:
     return config.model_copy(update={"method": sample})
 
 
-def _check_method(method: Method | Selection, limits: Limits) -> None:
-    """Raises ConfigError where the method's settings do not go together."""
-    if isinstance(method, Single) and method.num_speculative_tokens and method.role == "draft":
-        raise ConfigError("method.role=draft: only the target has a drafter; set method.role=target.")
-    if isinstance(method, RSD) and method.fallback == "residual":
-        if method.weighting != LikelihoodRatio(alpha=1.0, normalised=False):
-            raise ConfigError(
-                "method.fallback=residual is what weighting=likelihood_ratio with weighting.alpha=1 and "
-                "weighting.normalised=false leaves over; set these, or method.fallback=target."
-            )
-        if limits.step_tokens != 1:
-            raise ConfigError("method.fallback=residual is for steps of one token; set limits.step_tokens=1.")
-
-
 def _check_delta(delta: float, adapter: Adapter) -> None:
     low, high = adapter.bounds
     if not low <= delta <= high:
         raise ConfigError(
             f"delta={delta:g} is outside the reward's range [{low:g}, {high:g}]; choose a value within it."
         )
-
-
-FIELDS = {"level": ("level",), "subject": ("subject", "type", "subfield", "data_topic")}  # where rows say it
-
-
-def _selected(everything: Sequence[Problem], config: RunConfig) -> list[Problem]:
-    problems = list(everything)
-    if config.ids is not None:
-        known = {problem.question_id for problem in problems}
-        unknown = [name for name in config.ids if name not in known]
-        if unknown:
-            raise ConfigError(f"ids: {config.benchmark['name']} has no question {unknown[0]}.")
-        problems = [problem for problem in problems if problem.question_id in config.ids]
-    for key, wanted in config.subset.model_dump().items():
-        if wanted is not None:
-            problems = _of(problems, key, wanted, config.benchmark["name"])
-    if config.shuffle_seed is not None:
-        Random(config.shuffle_seed).shuffle(problems)
-    chosen = problems[config.offset :][: config.limit]
-    if not chosen:
-        raise ConfigError(f"offset={config.offset} leaves none of the {len(problems)} questions.")
-    return chosen
-
-
-def _of(problems: list[Problem], key: str, wanted: Any, benchmark: str) -> list[Problem]:
-    """The problems whose row has one of the values `wanted` of `key`."""
-
-    def value(problem: Problem) -> str:
-        return str(next((problem.row[name] for name in FIELDS[key] if name in problem.row), ""))
-
-    values = {str(v) for v in (wanted if isinstance(wanted, (list, tuple)) else (wanted,))}
-    known = {value(problem) for problem in problems} - {""}
-    if not values <= known:
-        listed = ", ".join(sorted(known)) or f"no {key} at all"
-        raise ConfigError(f"subset.{key}={wanted}: {benchmark} has {listed}.")
-    return [problem for problem in problems if value(problem) in values]

@@ -43,9 +43,11 @@ def test_a_wrong_verdict_is_corrected_and_told(folder: Path, capsys: pytest.Capt
     right = [line["correct"] for line in lines]
     lines[0]["correct"] = not lines[0]["correct"]
     (folder / "grades.jsonl").write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    (folder / "summary.json").unlink()
     assert main([str(folder)]) == 0
     assert f"1 verdicts differ from before, first {lines[0]['question_id']}" in capsys.readouterr().out
     assert sum(grade.correct for grade in read_grades(folder).values()) == sum(right)
+    assert json.loads((folder / "summary.json").read_text())["accuracy"] == sum(right) / len(right)
 
 
 def test_another_grader_has_a_file_of_its_own(folder: Path) -> None:

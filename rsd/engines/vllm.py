@@ -184,8 +184,6 @@ def _speculation(source: ModelSource) -> dict[str, Any]:
     drafter = source.drafter
     assert drafter is not None
     padded = load_config(source).vocab_size != load_config(drafter).vocab_size
-    if padded:
-        print(f"{source.key}: vocabularies are padded to different sizes; use_heterogeneous_vocab is set for vLLM.")
     config = {
         "method": "draft_model",
         "model": drafter.path,

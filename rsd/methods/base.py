@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rsd.methods.decoding import Limits
 from rsd.methods.trajectory import Trajectory
 from rsd.records import PolicyRole, Record, Role
 
@@ -36,6 +37,9 @@ class Described(ABC):
         """Tokens that each model writes or judges for one token of an answer, for estimates of cost: one at most, where
         a method does not say otherwise."""
         return dict.fromkeys(self.roles, 1.0)
+
+    def check(self, limits: Limits) -> None:  # noqa: B027 - most methods have nothing to check
+        """Raises ConfigError where its settings, or `limits`, do not go together."""
 
 
 class Method(Described):

@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge
 
-from rsd.errors import PRMContextError
+from rsd.errors import ConfigError, PRMContextError
 from rsd.methods.base import Method
+from rsd.methods.decoding import Limits
 from rsd.methods.trajectory import Trajectory
 from rsd.records import Proposal, Role
-from rsd.weighting import Evidence, Weighting, decide
+from rsd.weighting import Evidence, LikelihoodRatio, Weighting, decide
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,17 @@ class RSD(Method):
     @property
     def _parameters(self) -> dict[str, float]:
         return asdict(self.weighting)  # type: ignore[call-overload, no-any-return]
+
+    def check(self, limits: Limits) -> None:
+        if self.fallback == "target":
+            return
+        if self.weighting != LikelihoodRatio(alpha=1.0, normalised=False):
+            raise ConfigError(
+                "method.fallback=residual is what weighting=likelihood_ratio with weighting.alpha=1 and "
+                "weighting.normalised=false leaves over; set these, or method.fallback=target."
+            )
+        if limits.step_tokens != 1:
+            raise ConfigError("method.fallback=residual is for steps of one token; set limits.step_tokens=1.")
 
     async def solve(self, trajectory: Trajectory) -> None:
         while not trajectory.ended:

@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 from annotated_types import Ge
 
+from rsd.errors import ConfigError
 from rsd.methods.base import Method
+from rsd.methods.decoding import Limits
 from rsd.methods.trajectory import Trajectory
 from rsd.records import PolicyRole, Role
 
@@ -44,6 +46,10 @@ class Single(Method):
     @property
     def draws(self) -> int:
         return self.n
+
+    def check(self, limits: Limits) -> None:
+        if self.num_speculative_tokens and self.role == "draft":
+            raise ConfigError("method.role=draft: only the target has a drafter; set method.role=target.")
 
     async def solve(self, trajectory: Trajectory) -> None:
         while not trajectory.ended:

@@ -15,15 +15,15 @@ from rsd.store import is_error, read_manifest, read_records
 
 logger = logging.getLogger(__name__)
 
-SAME = ("sampling", "limits", "step", "benchmark", "seed")  # parts of the identity that both runs must share
+SAME = ("limits", "step", "benchmark", "seed")  # parts of the identity that both runs must share
 
 
 def relative_to_target(folder: Path, records: Iterable[Record]) -> dict[Accounting, float | None] | None:
     """FLOPs of `records`, of the run in `folder`, over those of the target alone on the same questions.
 
     The baseline is a run beside `folder` of ``method=single method.role=target`` (not stepwise where
-    both exist) under the same model, sampling, limits, seed and data. Only samples that both runs
-    answered count. None when there is no such run.
+    both exist) under the same model, limits, seed and data, and under the same sampling or, for lack of
+    such a run, greedy. Only samples that both runs answered count. None when there is no such run.
     """
     manifest = read_manifest(folder)
     answered = {record.key: record for record in records if not is_error(record)}
@@ -37,7 +37,12 @@ def relative_to_target(folder: Path, records: Iterable[Record]) -> dict[Accounti
                 baselines[path.parent] = other, read_records(path.parent)
         except StoreError as error:  # another run's fault does not concern this one
             logger.warning("Passed over as a baseline: %s", error)
-    for other, records_alone in sorted(baselines.values(), key=lambda run: run[0]["identity"]["method"]["stepwise"]):
+
+    def preference(run: tuple[dict[str, Any], Any]) -> tuple[bool, bool]:
+        identity = run[0]["identity"]
+        return identity["sampling"] != manifest["identity"]["sampling"], identity["method"]["stepwise"]
+
+    for other, records_alone in sorted(baselines.values(), key=preference):
         alone = {key: record for key, record in records_alone.items() if not is_error(record)}
         common = answered.keys() & alone.keys()
         if common:
@@ -59,5 +64,6 @@ def _is_target_alone(identity: Mapping[str, Any]) -> bool:
 
 def _is_baseline(manifest: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     own, alone = manifest["identity"], other["identity"]
-    same = all(own[key] == alone[key] for key in SAME)
+    sampling = own["sampling"], {**alone["sampling"], "temperature": 0.0}
+    same = all(own[key] == alone[key] for key in SAME) and alone["sampling"] in sampling
     return _is_target_alone(alone) and alone["models"]["target"] == manifest.get("target") and same

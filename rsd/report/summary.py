@@ -13,13 +13,14 @@ several samples per question, accuracy is the mean over questions of the share o
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from rsd.cost import ACCOUNTINGS, Accounting, Shape, add, flops_by_role
 from rsd.errors import StoreError
 from rsd.records import Proposal, Record, Role, Usage
 from rsd.report.statistics import Interval, Samples, bootstrap, wilson
-from rsd.store import GradeRecord, Key, is_error
+from rsd.store import GradeRecord, Key, is_error, read_grades, read_manifest, read_records, write_json
 
 NEAR_DELTA = 0.02  # a reward this close to delta could have fallen on the other side of it
 ROLES: tuple[Role, ...] = ("draft", "target", "prm")
@@ -87,8 +88,9 @@ def summarise(
     """Sum up a run's `records`, its last line for each sample of each question, with their `grades`.
 
     Errors count as wrong. The interval of accuracy is Wilson's where every question has one sample
-    and a two-level bootstrap's otherwise: a mean over samples is not a 0/1 outcome. `context`: tokens
-    that the PRM was trained on. Raises StoreError when a record without an error has no grade.
+    and a two-level bootstrap's otherwise: a mean over samples is not a 0/1 outcome. There is none of questions
+    that nobody grades (open-ended text). `context`: tokens that the PRM was trained on. Raises StoreError
+    when a record without an error has no grade.
     """
     records = list(records)
     samples = right_of_samples(records, grades)
@@ -100,13 +102,14 @@ def summarise(
     kept = [proposal for proposal in proposals if proposal.kept]
     by_role = flops_by_role(proposals, shapes)
     interval = None
-    if records:
+    graded = any(is_error(record) or grades[record.key].reason != "not graded" for record in records)
+    if graded:
         interval = wilson(right, len(records)) if single else bootstrap(samples)
     return Summary(
         questions=len(samples),
         records=len(records),
         errors=sum(map(is_error, records)),
-        accuracy=_ratio(sum(right / count for right, count in samples.values()), len(samples)),
+        accuracy=_ratio(sum(right / count for right, count in samples.values()), len(samples)) if graded else None,
         interval=interval,
         interval_method="wilson" if single else "bootstrap",
         judged=len(judged),
@@ -127,6 +130,14 @@ def summarise(
         },
         flops={a: _ratio(add(*by_role[a].values()), len(records)) for a in ACCOUNTINGS},
     )
+
+
+def write_summary(folder: Path, *, delta: float | None, context: int | None) -> None:
+    """Write a run's ``summary.json``, of all its records that are graded. Raises StoreError."""
+    records, grades = read_records(folder), read_grades(folder)
+    shapes = {role: Shape(**shape) for role, shape in read_manifest(folder)["shapes"].items()}
+    whole = [record for key, record in records.items() if is_error(record) or key in grades]
+    write_json(folder / "summary.json", summarise(whole, grades, shapes, delta=delta, context=context).to_json())
 
 
 def right_of_samples(records: Iterable[Record], grades: Mapping[Key, GradeRecord]) -> Samples:

@@ -91,7 +91,9 @@ def probabilities(role: PolicyRole, prompt: Sequence[int], response: Sequence[in
     return (logits / temperature).softmax(-1).numpy()
 
 
-def test_rows_of_padding_in_one_vocabulary_are_no_obstacle(run: Run, tmp_path: Path) -> None:
+def test_rows_of_padding_in_one_vocabulary_are_no_obstacle(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The paper's main pair has vocabularies that are padded to different sizes."""
     target = compose_config().model.policies["target"].path
     padded = AutoModelForCausalLM.from_pretrained(target)
@@ -100,6 +102,8 @@ def test_rows_of_padding_in_one_vocabulary_are_no_obstacle(run: Run, tmp_path: P
     padded.save_pretrained(folder)
     shared = ("limit=5", f"model.target.path={folder}")
     alone, drafted = run("method=single", "method.role=target", *shared), run("method=speculative", *shared)
+    remark = "One tokenizer, with vocabularies padded to 481 (draft) and 512 (target) rows."
+    assert capsys.readouterr().err.count(remark) == 1
     assert {k: r.response for k, r in drafted.items()} == {k: r.response for k, r in alone.items()}
     assert all(r.proposals[0].usage["target"].drafted for r in drafted.values())
 

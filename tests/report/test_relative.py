@@ -49,3 +49,14 @@ def test_the_target_alone_costs_as_much_as_itself(tmp_path: Path) -> None:
     ratios = relative_to_target(draft, read_records(draft).values())
     assert ratios is not None
     assert 0 < (ratios["passes"] or 0) < 1
+
+
+def test_what_is_drawn_is_compared_with_the_target_under_the_same_sampling_or_else_greedy(tmp_path: Path) -> None:
+    votes = done(tmp_path, "limit=2", "method=majority", "method.n=3")
+    assert relative_to_target(votes, read_records(votes).values()) is None
+    questions = {question for question, _ in read_records(votes)}
+    for sampling in ([], ["sampling.temperature=0.7", "sampling.top_p=0.8"]):
+        alone = done(tmp_path, "limit=2", "method=single", "method.role=target", *sampling)
+        ratios = relative_to_target(votes, read_records(votes).values())
+        assert ratios is not None
+        assert ratios["passes"] == pytest.approx(passes(votes, questions) / passes(alone, questions))

@@ -238,3 +238,10 @@ def test_units() -> None:
     assert flops_unit([2.5e9, None, 3e12]) == ("TFLOPs", 1e12)
     assert flops_unit([None]) == ("MFLOPs", 1e6)
     assert [flops_cell(value, 1e9) for value in (1.234e9, 12.34e9, 1234.5e9, None)] == ["1.23", "12.3", "1,234", "–"]
+
+
+def test_what_nobody_grades_has_no_accuracy() -> None:
+    records = [record("a", targeted(5)), record("b", targeted(5))]
+    told = {key: replace(grade, reason="not graded") for key, grade in graded(records, set()).items()}
+    assert (summarise(records, told, SHAPES).accuracy, summarise(records, told, SHAPES).interval) == (None, None)
+    assert summarise(records, graded(records, set()), SHAPES).accuracy == 0.0
