@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import orjson
 from rich.console import Console
@@ -21,6 +22,7 @@ from rich.console import Console
 from rsd.config import RunConfig
 from rsd.cost import Shape
 from rsd.engines.base import Models
+from rsd.engines.memo import Memo
 from rsd.equipment import Equipment, equip
 from rsd.errors import QuestionsFailedError, StoppedError
 from rsd.grade import grade_beside
@@ -30,14 +32,16 @@ from rsd.manifest import write_manifest
 from rsd.models import source_of
 from rsd.plan import Plan, make_plan
 from rsd.progress import RunProgress
-from rsd.records import Problem, Record
+from rsd.records import Problem, Record, Role
 from rsd.report.relative import relative_to_target
+from rsd.report.running import Running
 from rsd.report.subsets import subset_table
 from rsd.report.summary import summarise
 from rsd.report.terminal import render
 from rsd.rewards.check import fixed_rewards, told, transformers_rewards
 from rsd.runner import Job, Outcome, Runner
 from rsd.store import (
+    GradeRecord,
     JsonLines,
     Key,
     create_folder,
@@ -52,23 +56,29 @@ from rsd.store import (
 RETRIES = 3  # how often a failed question is tried again, over invocations
 
 
-def invoke(config: RunConfig) -> float | None:
+def invoke(config: RunConfig, memo: Memo | None = None) -> float | None:
     """Run what `config` asks for and is not done yet, print the summary, and return the accuracy.
 
-    Raises an RSDError for whatever the user has to know: a wrong setting, a model or file that
-    cannot be read or written, questions that failed, a stop signal.
+    `memo`: what the greedy calls of other runs in this process have given; None where there are no others.
+    Raises an RSDError for whatever the user has to know: a wrong setting, a model or file that cannot be read or
+    written, questions that failed, a stop signal.
     """
+    memo = Memo() if memo is None else memo
     plan = make_plan(config)
     for note in plan.notes:
         print(note, file=sys.stderr)
-    if plan.drawn is not None:
-        _raise_if_stopped(plan.drawn, _carry_out(plan.drawn))
-    outcome = _carry_out(plan)
-    _raise_if_stopped(plan, outcome)
-    if config.grader != "default":
-        grade_beside(plan.folder, plan.everything, config.grader)
-    accuracy = _report(plan, outcome)
-    for run in filter(None, (plan.drawn, plan)):
+    runs = [run for run in (plan.drawn, plan) if run is not None]
+    try:
+        for run in runs:
+            outcome = _carry_out(run, memo)
+            _raise_if_stopped(run, outcome)
+        if config.grader != "default":
+            grade_beside(plan.folder, plan.everything, config.grader)
+        accuracy = _report(plan, outcome)
+    finally:
+        for run in runs:
+            run.logger.end()
+    for run in runs:
         _raise_if_failed(run)
     return accuracy
 
@@ -93,7 +103,7 @@ def missing(plan: Plan) -> tuple[list[Job], list[tuple[Problem, Record]]]:
     return jobs, ungraded
 
 
-def _carry_out(plan: Plan) -> Outcome:
+def _carry_out(plan: Plan, memo: Memo) -> Outcome:
     """Make what the run still lacks."""
     create_folder(plan.folder)
     with ExitStack() as stack:
@@ -106,7 +116,7 @@ def _carry_out(plan: Plan) -> Outcome:
         if not (jobs or ungraded):
             return Outcome()
         try:
-            equipment = equip(plan, jobs, stack)
+            equipment = equip(plan, jobs, stack, memo)
         except BaseException:  # of the models before that one, in a multirun, the next job needs the memory
             asyncio.run(plan.engine.close())
             raise
@@ -134,15 +144,25 @@ async def _run(
             "host": platform.node(),
             "cores": os.cpu_count(),
             "concurrency": config.concurrency,
+            "memo": equipment.memo is not None,  # such a run's time is not what it takes alone
             "questions": len({problem.question_id for problem, _ in jobs}),
             "solutions": len(jobs),
             "prm_check": await _checked_rewards(plan, models),
         }
         files["invocations"].append(orjson.dumps(line))
+        running = _running(plan, jobs, ungraded)
+        plan.logger.begin(plan.folder, read_manifest(plan.folder))
         with (
             Grader(workers=max(1, (os.cpu_count() or 1) // 2)) as grader,
-            RunProgress(total=len(jobs) + len(ungraded), label=plan.method.name, shown=config.shows_progress) as bar,
+            RunProgress(total=len(jobs) + len(ungraded), label=plan.method.name, every=config.progress_every) as bar,
         ):
+
+            def told(record: Record, grade: GradeRecord | None) -> None:
+                bar.told(grade)
+                running.add(record, grade)
+                if plan.logger.due:
+                    plan.logger.log(running.metrics())
+
             runner = Runner(
                 solver=equipment.solver,
                 seed=config.seed,
@@ -152,16 +172,26 @@ async def _run(
                 lock=lock,
                 invocation=number,
                 concurrency=None if config.concurrency == "auto" else config.concurrency,
-                told=bar.told,
+                told=told,
                 graded=read_grades(plan.folder).values(),
             )
             outcome = await runner.run(jobs, ungraded)
+        plan.logger.log(running.metrics())
         totals = {role: asdict(totals) for role, totals in plan.engine.totals().items()}
+        asked = {role: asdict(asked) for role, asked in equipment.memo.asked.items()} if equipment.memo else None
         ended = {"end": _now(), "seconds": outcome.seconds, "records": outcome.records, "stopped": outcome.stopped}
-        files["invocations"].append(orjson.dumps({**line, **ended, "totals": totals}))
+        files["invocations"].append(orjson.dumps({**line, **ended, "totals": totals, "asked": asked}))
     finally:
         await plan.engine.close()
     return outcome
+
+
+def _running(plan: Plan, jobs: Sequence[Job], ungraded: Sequence[tuple[Problem, Record]]) -> Running:
+    """The run's metrics, with what earlier invocations made of the questions asked for."""
+    coming = {(problem.question_id, sample) for problem, sample in jobs} | {record.key for _, record in ungraded}
+    grades = read_grades(plan.folder)
+    before = [(r, grades.get(r.key)) for r in _asked(plan, read_records(plan.folder)) if r.key not in coming]
+    return Running(_shapes(read_manifest(plan.folder)), before)
 
 
 async def _checked_rewards(plan: Plan, models: Models) -> list[float] | None:
@@ -180,7 +210,7 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
     folder, records, grades = plan.folder, read_records(plan.folder), read_grades(plan.folder)
     asked = _asked(plan, records)
     manifest = read_manifest(folder)
-    shapes = {role: Shape(**shape) for role, shape in manifest["shapes"].items()}
+    shapes = _shapes(manifest)
     context = plan.config.prm.context if plan.adapter is not None else None
     whole = [record for key, record in records.items() if is_error(record) or key in grades]
     write_json(folder / "summary.json", summarise(whole, grades, shapes, delta=plan.delta, context=context).to_json())
@@ -199,8 +229,13 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
         console.print(subset_table(plan.method.settings["method"], asked, read_grades(plan.drawn.folder)))
         console.print(f"Samples: {plan.drawn.folder}", soft_wrap=True)
     console.print(f"Records: {folder}", soft_wrap=True)
-    plan.logger.log(manifest, summary.to_json())
+    plan.logger.begin(folder, manifest)
+    plan.logger.end(summary.to_json())
     return summary.accuracy
+
+
+def _shapes(manifest: Mapping[str, Any]) -> dict[Role, Shape]:
+    return {role: Shape(**shape) for role, shape in manifest["shapes"].items()}
 
 
 def _asked(plan: Plan, records: Mapping[Key, Record]) -> list[Record]:

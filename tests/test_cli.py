@@ -181,7 +181,11 @@ def test_help_and_cfg_answer_without_loading_anything_heavy() -> None:
 
 def test_help_names_groups_and_keys(cli: Command) -> None:
     shown = cli("--help").stdout
-    for word in ("method: beam, best_of_n, majority, process_best_of_n, rsd, rsd_speculative, sample, single, speculative", "weighting: binary, clipping, constant, likelihood_ratio, logistic, reward_ratio, sigmoidal", "delta: 0.7"):
+    for word in (
+        "method: beam, best_of_n, majority, process_best_of_n, rsd, rsd_speculative, sample, single, speculative",
+        "weighting: binary, clipping, constant, likelihood_ratio, logistic, reward_ratio, sigmoidal",
+        "delta: 0.7",
+    ):
         assert word in shown
 
 
