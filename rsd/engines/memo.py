@@ -8,11 +8,14 @@ log-probabilities of a given text and a PRM's score. Runs that differ in Î´ or Ï
     models = own.models(models)                  # to decode with
 
 A run's records do not tell whether there was a memo. The usage of an answer is logical, what the call would have cost
-the run alone: all of it follows from the call but `cached`. That is the engine's own number until the memo first answers
-for the model about a question; from then on the engine's cache lacks what the run has read, and `cached` is what it
-would have served: the longest beginning that the text shares with one which the run gave to this model before, counted
-as the engine's cache counts it (`Engine.reused`), nothing evicted. (A run begins with an empty cache.) What was
+the run alone: all of it follows from the call but `cached`. That is the engine's own number until the memo first
+answers for the model about a question; from then on the engine's cache lacks what the run has read, and `cached` is
+what it would have served: the longest beginning that the text shares with one which the run gave to this model before,
+counted as the engine's cache counts it (`Engine.reused`), nothing evicted. (A run begins with an empty cache.) What was
 physically run stands in ``invocations.jsonl``.
+
+One thing may show: a policy that answers after the memo did reads in one go what it would have written token by token,
+which an engine rounds in its own way. In float32 log-probabilities then differ by some 1e-6.
 """
 
 import asyncio

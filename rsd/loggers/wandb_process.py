@@ -54,6 +54,7 @@ def _begin(about: Line) -> Any:
         run = wandb.init(**settings, mode=about["mode"])
     except wandb.Error as error:
         print(f"{error}\nKept in {about['dir']}/wandb; wandb sync sends it from there.", file=sys.stderr, flush=True)
+        wandb.teardown()  # it still holds the run's id
         run = wandb.init(**settings, mode="offline")
     run.define_metric("*", step_metric="questions")
     return run
