@@ -14,8 +14,9 @@ what it would have served: the longest beginning that the text shares with one w
 counted as the engine's cache counts it (`Engine.reused`), nothing evicted. (A run begins with an empty cache.) What was
 physically run stands in ``invocations.jsonl``.
 
-One thing may show: a policy that answers after the memo did reads in one go what it would have written token by token,
-which an engine rounds in its own way. In float32 log-probabilities then differ by some 1e-6.
+One thing may show: a model that answers after the memo did reads in one go what it else would have read, or written,
+piece by piece, which an engine rounds in its own way. In float32 log-probabilities, and rarely a reward, then differ by
+some 1e-6.
 """
 
 import asyncio
