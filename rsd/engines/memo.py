@@ -192,16 +192,16 @@ class _Asker:
     ) -> Answer:
         """The answer, with the usage that it would have had in this run alone. `stop` and `given`: what it depends on
         besides the context; `limit`: most tokens of it."""
-        prompt = context.prompt
+        prompt: tuple[int, ...] = context.prompt
         key = orjson.dumps((call, prompt, context.response, stop, given))
         answer, computed = await self._known.answer(blake2b(key, digest_size=16).digest(), limit, compute)
         if not computed:
             self._spared.add(prompt)
-        read = (*prompt, *context.response, *given[:-1])
+        read: tuple[int, ...] = (*prompt, *context.response, *given[:-1])
         if answer.usage.cached is not None and prompt in self._spared:
             shared = min(self._reading.shared(prompt, read), len(read) - max(1, len(given)))
             answer = replace(answer, usage=replace(answer.usage, cached=self._reused(call, shared)))
-        written = answer.token_ids if isinstance(answer, Completion) else ()
+        written: tuple[int, ...] = answer.token_ids if isinstance(answer, Completion) else ()
         self._reading.add(prompt, (*read, *written[:-1]))  # the last token written is an output only
         self._asked.calls += 1
         self._asked.computed += computed
