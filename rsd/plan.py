@@ -18,7 +18,7 @@ from rsd.config import RunConfig, build, locate, lowered
 from rsd.engines.base import Engine
 from rsd.errors import ConfigError
 from rsd.identity import identify, run_id
-from rsd.loggers import Logger
+from rsd.loggers.base import Logger
 from rsd.methods.base import Method, Selection, models_of
 from rsd.methods.decoding import Decoding
 from rsd.records import Problem

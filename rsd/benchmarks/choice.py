@@ -15,7 +15,7 @@ FIELDS = {"level": ("level",), "subject": ("subject", "type", "subfield", "data_
 
 
 def chosen(everything: Sequence[Problem], config: RunConfig) -> tuple[Problem, ...]:
-    """The questions asked for, in order. Raises ConfigError where a setting names what is not there, or none is left."""
+    """The questions asked for, in order. Raises ConfigError where a setting names none of them."""
     problems = list(everything)
     if config.ids is not None:
         known = {problem.question_id for problem in problems}

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from rsd.engines.base import Totals
+from rsd.engines.reading import common_prefix
 from rsd.engines.row_cache import RowCache
 
 LARGEST_GROUP = 64  # rows that read more than one new token in one forward, and
@@ -243,15 +244,15 @@ class Batcher:
         """Whether `request` begins as one of `others` does for longer than as any row does, by two tokens or more."""
         if not others:
             return False
-        held = max(_common_prefix(row.tokens, request.tokens) for row in self._of_prompt[request.prompt])
-        shared = max(_common_prefix(other.tokens, request.tokens) for other in others)
+        held = max(common_prefix(row.tokens, request.tokens) for row in self._of_prompt[request.prompt])
+        shared = max(common_prefix(other.tokens, request.tokens) for other in others)
         return min(shared, len(request.tokens) - request.reads) > held + 1
 
     def _admit(self, request: Request) -> None:
         """Give the request the idle row that already holds most of it, else the least recently used."""
         relatives = self._of_prompt.get(request.prompt, set())
         reusable = len(request.tokens) - request.reads  # these must run: their outputs are what is asked for
-        shared = {row: min(_common_prefix(row.tokens, request.tokens), reusable) for row in relatives}
+        shared = {row: min(common_prefix(row.tokens, request.tokens), reusable) for row in relatives}
         closest = max(shared, key=lambda row: (shared[row], -row.index), default=None)
         own = max((row for row in shared if row.index in self._idle), key=lambda row: shared[row], default=None)
         if own is not None:
@@ -282,10 +283,3 @@ class Batcher:
 def _row(request: Request) -> Row:
     assert request.row is not None, "only admitted requests run"
     return request.row
-
-
-def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    shortest = min(len(a), len(b))
-    if a[:shortest] == b[:shortest]:
-        return shortest
-    return next(i for i in range(shortest) if a[i] != b[i])

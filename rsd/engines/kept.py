@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 from rsd.config import build
 from rsd.cost import Shape
-from rsd.engines.base import Classifier, Engine, ModelSource, PolicyModel, Totals
+from rsd.engines.base import Call, Classifier, Engine, ModelSource, PolicyModel, Totals
 from rsd.records import PolicyRole, Role
 
 Result = TypeVar("Result")
@@ -85,6 +85,10 @@ class KeptEngine:
         """What the present run's models have run since it began."""
         totals = self._engine.totals() if self._engine is not None else {}
         return {role: t - self._before.get(role, Totals()) for role, t in totals.items() if role in self._roles}
+
+    def reused(self, role: Role, call: Call, shared: int) -> int:
+        """As `Engine.reused`."""
+        return self._made.reused(role, call, shared)
 
     async def forget(self) -> None:
         """Forget what the models have read."""

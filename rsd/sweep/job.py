@@ -14,6 +14,7 @@ from hydra.core.hydra_config import HydraConfig
 from rsd.command import stop
 from rsd.engines.base import ModelSource
 from rsd.engines.kept import KeptEngine
+from rsd.engines.memo import Memo
 from rsd.errors import QuestionsFailedError, StoppedError
 from rsd.invocation import invoke
 from rsd.records import Role
@@ -37,11 +38,12 @@ def execute(every: Sequence[tuple[str, ...]]) -> None:
     models: dict[Role, ModelSource] = {}
     for run in runs:
         models = {**models_of(run), **models}
+    memo = Memo()
     with KeptEngine(runs[0].config.engine, models) as engine:
         for number, run in enumerate(runs, start=1):
             print(f"\nRun {number} of {len(runs)}: {run.name}", flush=True)
             try:
-                invoke(run.config, engine)
+                invoke(run.config, engine, memo)
             except StoppedError as error:
                 stop(error)
             except Exception as error:
