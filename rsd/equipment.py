@@ -75,7 +75,7 @@ def _equip_selection(plan: Plan, method: Selection, drawn: Plan, jobs: Sequence[
     if about.exists():
         shapes["prm"] = Shape(**orjson.loads(about.read_bytes())["shape"])
     rewards = SampleRewards(
-        stack.enter_context(JsonLines(about.with_suffix(".jsonl"))),
+        stack.enter_context(JsonLines(plan.own(about.with_suffix(".jsonl")))),
         stored,
         prm=models.prm,
         steps=_splitter(plan, method),
@@ -91,7 +91,7 @@ def _open_rewards(plan: Plan, drawn: Plan, stack: ExitStack) -> tuple[Path, dict
     prm = plan.identity["models"]["prm"]
     digest = blake2b(orjson.dumps(prm, option=orjson.OPT_SORT_KEYS), digest_size=3).hexdigest()
     about = drawn.folder / f"rewards-{plan.config.prm.name}-{digest}.json"
-    stack.enter_context(RunLock(about.with_suffix(".lock")))
+    stack.enter_context(RunLock(plan.own(about.with_suffix(".lock"))))
     lines = read_lines(drawn.folder, about.stem, RewardedSample.load)
     return about, {(line.question_id, line.sample): line for line in lines}
 
