@@ -46,8 +46,8 @@ from rsd.store import (
     JsonLines,
     Key,
     create_folder,
-    failed_attempts,
     is_error,
+    read_attempts,
     read_grades,
     read_lines,
     read_manifest,
@@ -246,10 +246,10 @@ def _raise_if_stopped(plan: Plan, outcome: Outcome) -> None:
 
 
 def _raise_if_failed(plan: Plan) -> None:
-    asked, failures = _asked(plan, read_records(plan.folder)), failed_attempts(plan.folder)
+    asked, attempts = _asked(plan, read_records(plan.folder)), read_attempts(plan.folder)
     failed = [record for record in asked if is_error(record)]
     if failed:
-        again = sum(failures[record.key] <= RETRIES for record in failed)
+        again = sum(attempts[record.key].failures <= RETRIES for record in failed)
         mend = f"the same command tries {again} of them again" if again else "retry_failed=true tries them again"
         raise QuestionsFailedError(
             f"{len(failed)} of {len(asked)} solutions failed and count as wrong, question {failed[0].question_id} "

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,7 @@ from rsd.errors import RSDError, StoppedError, StoreError, described
 from rsd.lock import live_holders
 from rsd.plan import Plan
 from rsd.records import Problem, Record
-from rsd.store import Key, failed_attempts, is_error, read_grades, read_records, write_json
+from rsd.store import Attempts, Key, read_attempts, read_grades, read_records, write_json
 
 RETRIES = 3  # how often a failed question is tried again, over invocations
 
@@ -69,19 +70,20 @@ def missing(plan: Plan) -> tuple[list[tuple[Problem, int]], list[tuple[Problem, 
 
     A selection waits for all samples that it chooses among.
     """
-    records, grades, failures = read_records(plan.folder), read_grades(plan.folder), failed_attempts(plan.folder)
+    attempts, grades = read_attempts(plan.folder), read_grades(plan.folder)
     waiting = {problem.question_id for problem, _ in missing(plan.drawn)[0]} if plan.drawn else set()
+    retries = inf if plan.config.retry_failed else RETRIES
     jobs, ungraded = [], []
     for problem in plan.problems:
         for sample in range(plan.samples):
             key = problem.question_id, sample
-            record = records.get(key)
-            if record is None or (is_error(record) and (plan.config.retry_failed or failures[key] <= RETRIES)):
-                if problem.question_id not in waiting:
-                    jobs.append((problem, sample))
-            elif not is_error(record) and key not in grades:
-                ungraded.append((problem, record))
-    return jobs, ungraded
+            attempt = attempts.get(key, Attempts())
+            if attempt.answered and key not in grades:
+                ungraded.append((problem, key))
+            elif not attempt.answered and attempt.failures <= retries and problem.question_id not in waiting:
+                jobs.append((problem, sample))
+    records = read_records(plan.folder) if ungraded else {}
+    return jobs, [(problem, records[key]) for problem, key in ungraded]
 
 
 def complete(plan: Plan) -> bool:
@@ -101,15 +103,14 @@ def stored_state(folder: Path) -> State:
 
 
 def _state(folder: Path, keys: Collection[Key] | None) -> State:
-    records, grades = read_records(folder), read_grades(folder)
-    chosen = [record for key, record in records.items() if keys is None or key in keys]
-    errors = sum(map(is_error, chosen))
+    attempts, grades = read_attempts(folder), read_grades(folder)
+    answered = {key: attempt.answered for key, attempt in attempts.items() if keys is None or key in keys}
     notes = [_read_note(path) for path in sorted(folder.glob("status*.json"))]
     failed = next((note for note in notes if note.error), None)
     return State(
-        done=sum(record.key in grades and not is_error(record) for record in chosen),
-        errors=errors,
-        asked=len(keys) if keys is not None else sum(note.asked for note in notes) if notes else len(records),
+        done=sum(key in grades for key, is_answered in answered.items() if is_answered),
+        errors=sum(not is_answered for is_answered in answered.values()),
+        asked=len(keys) if keys is not None else sum(note.asked for note in notes) if notes else len(attempts),
         error=failed.error if failed else None,
         log=folder / failed.log if failed else None,
         holder=", ".join(live_holders(folder)) or None,
