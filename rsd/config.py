@@ -131,6 +131,7 @@ class RunConfig(Section):
     shuffle_seed: Annotated[int, Ge(0)] | None
     grader: Literal["default", "math_verify", "reference"]
     concurrency: Annotated[int, Ge(1)] | Literal["auto"]
+    scheduling: Literal["auto", "free", "gated"]
     results_dir: str
     progress: Literal["auto", "on", "off"] | bool | Annotated[int, Ge(1)]
     memo: bool

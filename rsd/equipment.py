@@ -18,6 +18,7 @@ import orjson
 
 from rsd.cost import Shape
 from rsd.engines.base import Models
+from rsd.engines.gate import gated
 from rsd.engines.memo import Memo, RunMemo
 from rsd.lock import RunLock
 from rsd.methods.base import Method, Selection
@@ -50,13 +51,24 @@ def equip(plan: Plan, jobs: Sequence[Job], stack: ExitStack, memo: Memo) -> Equi
         return _equip_selection(plan, plan.method, plan.drawn, jobs, stack)
     models = load_models(plan) if jobs else Models()
     method: Method = plan.method
-    own, decoding = None, models
+    own, decoding = None, gated(models, _sharing(plan))
     if plan.config.memo and plan.decoding.temperature == 0:
         own = RunMemo(memo, {role: name_of(plan, role) for role in method.roles}, plan.engine)
-        decoding = own.models(models)
+        decoding = own.models(decoding)
     return Equipment(
         models=models, shapes=plan.engine.shapes(), solver=decoder(method, decoding, plan.decoding), memo=own
     )
+
+
+def _sharing(plan: Plan) -> Sequence[frozenset[Role]]:
+    """The models that take turns on a device."""
+    match plan.config.scheduling:
+        case "free":
+            return []
+        case "gated":
+            return [frozenset(plan.method.roles)]
+        case "auto":
+            return plan.engine.sharing()
 
 
 def _equip_selection(plan: Plan, method: Selection, drawn: Plan, jobs: Sequence[Job], stack: ExitStack) -> Equipment:

@@ -131,6 +131,7 @@ async def _run(
             "host": platform.node(),
             "cores": os.cpu_count(),
             "concurrency": config.concurrency,
+            "scheduling": config.scheduling,
             "memo": equipment.memo is not None,  # such a run's time is not what it takes alone
             "questions": len({problem.question_id for problem, _ in jobs}),
             "solutions": len(jobs),

@@ -226,6 +226,10 @@ class Engine(Protocol):
         """Physical totals of each loaded model so far."""
         ...
 
+    def sharing(self) -> Sequence[frozenset[Role]]:
+        """Which of the loaded models share a device, each group once; none where the engine itself gives turns."""
+        ...
+
     async def forget(self) -> None:
         """Forget what the loaded models have read: the next call finds nothing in a cache."""
         ...
