@@ -49,10 +49,11 @@ class DeviceGate:
     def _give_turns(self) -> None:
         """Let in what waits for the running engine; or first hand over, if that has too little left."""
         waiting = {role: len(turns) for role, turns in self._waiting.items()}
-        if self._running is None or not self._keeps(self._running, waiting):
-            self._running = max(waiting, key=waiting.__getitem__)
-        turns, self._waiting[self._running] = self._waiting[self._running], []
-        self._inside[self._running] += len(turns)
+        running = self._running
+        if running is None or not self._keeps(running, waiting):
+            running = self._running = max(waiting, key=waiting.__getitem__)
+        turns, self._waiting[running] = self._waiting[running], []
+        self._inside[running] += len(turns)
         for turn in turns:
             if not turn.done():  # else it was called off, and is about to leave
                 turn.set_result(None)
