@@ -1,7 +1,7 @@
 """What the paper calls things: the words in the first columns of its tables, for any configuration.
 
-    words(composed(("model=tiny", "method=rsd", "delta=0.7")))
-    # {"family": "tiny", "method": "RSD", "setting": "delta=0.7", "target": "m", "draft": "s", "prm": "tiny_m", …}
+words(composed(("model=tiny", "method=rsd", "delta=0.7")))
+# {"family": "tiny", "method": "RSD", "setting": "delta=0.7", "target": "m", "draft": "s", "prm": "tiny_m", …}
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """Which runs the experiments ask for, and which of them are stored: found by run id, without models or data.
 
-    with configuration():
-        runs = asked("table2", "preset=tiny")       # [Asked(benchmark="tiny_chain", words={"model": "tiny", …}), …]
-        index = Index(load(rows="runs"))
-        index.find(runs[0])                         # its row of the frame, or None
+with configuration():
+    runs = asked("table2", "preset=tiny")       # [Asked(benchmark="tiny_chain", words={"model": "tiny", …}), …]
+    index = Index(load(rows="runs"))
+    index.find(runs[0])                         # its row of the frame, or None
 """
 
 from collections import defaultdict

@@ -1,8 +1,8 @@
 """What stands under one benchmark in one row of a table: a stored run's accuracy, or the threshold chosen among several.
 
-    cell = cell_of(row, "math500", stored)
-    cell.accuracy, cell.low, cell.high     # None without a run; shares, not percent
-    cell.whole                             # whether it enters averages and tests
+cell = cell_of(row, "math500", stored)
+cell.accuracy, cell.low, cell.high     # None without a run; shares, not percent
+cell.whole                             # whether it enters averages and tests
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,9 +67,9 @@ class Stored:
 class Cell:
     """`answered` of `size` questions are; `accuracy` with its 95% interval is None where there is no run. `whole`: all
     questions are answered and graded. `run` tells what it took. `samples` are the verdicts behind the accuracy,
-    `verdicts` those that enter paired tests, None where none may. `delta`: the threshold that was chosen, `spread`: the
-    standard deviation of a cross-fitted accuracy over its seeds; `grid`: of a chosen threshold, how many of the runs
-    are whole, and of how many."""
+    `verdicts` those that enter the paired test, where it is `tested` at all. `delta`: the threshold that was chosen,
+    `spread`: the standard deviation of a cross-fitted accuracy over its seeds; `grid`: of a chosen threshold, how many
+    of the runs are whole, and of how many. `reference`: accuracy by the reference grader."""
 
     answered: int = 0
     size: int | None = None
@@ -79,7 +79,8 @@ class Cell:
     high: float | None = None
     run: Run | None = None
     samples: Samples = field(default_factory=dict)
-    verdicts: Samples | None = None
+    verdicts: Samples = field(default_factory=dict)
+    tested: bool = True
     delta: float | None = None
     spread: float | None = None
     grid: tuple[int, int] | None = None
