@@ -92,9 +92,7 @@ def _tables(
     )
     names = {"run_id": folder.name, "benchmark": manifest["benchmark"]}
     for name, value in reversed(names.items()):
-        tables = Tables(
-            *(t.add_column(0, name, pa.repeat(value, len(t))) for t in (tables.solutions, tables.proposals))
-        )
+        tables = Tables(*(t.add_column(0, name, pa.repeat(value, len(t))) for t in (tables.solutions, tables.proposals)))
     lines = read_lines(folder, "invocations", orjson.loads, told)
     return tables, damaged, [line for line in lines if isinstance(line, dict) and "end" in line]
 
@@ -137,9 +135,7 @@ def _write(place: Path, tables: Tables, entry: Mapping[str, Any]) -> None:
             path = _path(place, name)
             temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
             try:
-                pq.write_table(
-                    getattr(tables, name).replace_schema_metadata({METADATA: orjson.dumps(entry)}), temporary
-                )
+                pq.write_table(getattr(tables, name).replace_schema_metadata({METADATA: orjson.dumps(entry)}), temporary)
                 temporary.replace(path)
             finally:
                 temporary.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """Level and subject of a benchmark's questions, where its rows say them.
 
-told = Questions()
-told.of(Path("results/runs/math500/…"))["4eb56012a1b8"]   # ("5", "Algebra")
+    told = Questions()
+    told.of(Path("results/runs/math500/…"))["4eb56012a1b8"]   # ("5", "Algebra")
 """
 
 import sys

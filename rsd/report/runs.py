@@ -1,6 +1,6 @@
 """One run as a row: what it was, from its manifest, and what came out, from its solutions.
 
-row = {**described(folder, manifest), **totals(solutions, size=500)}
+    row = {**described(folder, manifest), **totals(solutions, size=500)}
 """
 
 from collections.abc import Mapping
