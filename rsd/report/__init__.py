@@ -1,8 +1,8 @@
 """Tables, figures and statistics: pure functions of records.
 
-    from rsd.report import load
+from rsd.report import load
 
-    load("results", rows="runs", method="rsd")
+load("results", rows="runs", method="rsd")
 """
 
 from typing import TYPE_CHECKING, Any

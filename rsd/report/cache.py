@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
@@ -24,6 +24,9 @@ from rsd.errors import StoreError
 from rsd.report.columns import Tables, read_columns
 from rsd.report.runs import context, described, threshold, totals
 from rsd.store import line_files, read_grades, read_lines, read_manifest
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +40,7 @@ class StoredRun:
     """A run as the cache has it. `row`: its values, `damaged`: sentences about lines that could not be read,
     `invocations`: those that ended."""
 
+    folder: Path
     row: Mapping[str, Any]
     damaged: tuple[str, ...]
     invocations: tuple[Mapping[str, Any], ...]
@@ -64,13 +68,28 @@ def read_run(folder: Path, grader: str = "default") -> StoredRun:
     entry = _entry(place, key) if place is not None else None
     if place is not None and entry is not None:
         told = tuple(entry["damaged"]), tuple(entry["invocations"])
-        return StoredRun(entry["row"], *told, lambda name: pq.read_table(_path(place, name)))
+        return StoredRun(folder, entry["row"], *told, lambda name: pq.read_table(_path(place, name)))
     tables, damaged, invocations = _tables(folder, manifest, grader)
-    values = totals(tables.solutions.to_pandas(), size=manifest["benchmark_size"])
-    row = {**described(folder, manifest), "grader": grader, **values}
+    row = row_of(folder, manifest, grader, tables.solutions.to_pandas())
     if place is not None:
         _write(place, tables, {"key": key, "row": row, "damaged": damaged, "invocations": invocations})
-    return StoredRun(row, tuple(damaged), tuple(invocations), lambda name: getattr(tables, name))
+    return StoredRun(folder, row, tuple(damaged), tuple(invocations), lambda name: getattr(tables, name))
+
+
+def row_of(folder: Path, manifest: Mapping[str, Any], grader: str, solutions: "pd.DataFrame") -> dict[str, Any]:
+    """A row of ``load(rows="runs")``."""
+    values = totals(solutions, size=manifest["benchmark_size"])
+    return {**described(folder, manifest), "grader": grader, **values}
+
+
+def named(tables: Tables, run_id: str, benchmark: str) -> Tables:
+    """The tables of a run with its name in front."""
+
+    def front(table: pa.Table) -> pa.Table:
+        named = table.add_column(0, "benchmark", pa.repeat(benchmark, len(table)))
+        return named.add_column(0, "run_id", pa.repeat(run_id, len(table)))
+
+    return Tables(front(tables.solutions), front(tables.proposals))
 
 
 def _tables(
@@ -90,11 +109,12 @@ def _tables(
         context=context(manifest),
         damaged=told,
     )
-    names = {"run_id": folder.name, "benchmark": manifest["benchmark"]}
-    for name, value in reversed(names.items()):
-        tables = Tables(*(t.add_column(0, name, pa.repeat(value, len(t))) for t in (tables.solutions, tables.proposals)))
     lines = read_lines(folder, "invocations", orjson.loads, told)
-    return tables, damaged, [line for line in lines if isinstance(line, dict) and "end" in line]
+    return (
+        named(tables, folder.name, manifest["benchmark"]),
+        damaged,
+        [line for line in lines if isinstance(line, dict) and "end" in line],
+    )
 
 
 def _state(folder: Path, grader: str) -> list[list[Any]]:
@@ -118,7 +138,7 @@ def _path(place: Path, name: str) -> Path:
 
 
 def _entry(place: Path, key: list[Any]) -> dict[str, Any] | None:
-    """What is stored beside the tables, in each one's metadata; None where one is missing, broken, or of another key."""
+    """What is stored beside the tables, in the metadata of each; None where one is missing, broken or out of date."""
     try:
         entries = [orjson.loads(pq.read_schema(_path(place, name)).metadata[METADATA]) for name in TABLES]
     except (OSError, pa.ArrowInvalid, KeyError, TypeError, orjson.JSONDecodeError):
@@ -135,7 +155,9 @@ def _write(place: Path, tables: Tables, entry: Mapping[str, Any]) -> None:
             path = _path(place, name)
             temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
             try:
-                pq.write_table(getattr(tables, name).replace_schema_metadata({METADATA: orjson.dumps(entry)}), temporary)
+                pq.write_table(
+                    getattr(tables, name).replace_schema_metadata({METADATA: orjson.dumps(entry)}), temporary
+                )
                 temporary.replace(path)
             finally:
                 temporary.unlink(missing_ok=True)

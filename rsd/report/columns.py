@@ -73,7 +73,16 @@ def read_columns(
     `delta`: the threshold that rewards may lie near to. `context`: tokens that the PRM was trained on. Broken lines
     are told to `damaged`, and the others used.
     """
-    chunks = list(_chunks(read_lines(folder, "records", _load, damaged), shapes, delta, context))
+    return _joined(list(_chunks(read_lines(folder, "records", _load, damaged), shapes, delta, context)), grades)
+
+
+def no_columns() -> Tables:
+    """The tables of a run without records."""
+    return _joined(list(_chunks(iter(()), {}, None, None)), {})
+
+
+def _joined(chunks: Sequence[Tables], grades: Mapping[Key, GradeRecord]) -> Tables:
+    """The records that count, in the order of their keys, with their grades."""
     solutions, proposals = (pa.concat_tables([getattr(chunk, name) for chunk in chunks]) for name in Tables.__slots__)
     lengths = solutions["proposals"].to_numpy()
     order = np.array(_standing(solutions), dtype=np.int64)
@@ -141,7 +150,8 @@ def _tables(
     owner = np.repeat(np.arange(len(records)), lengths)
 
     def total(values: Values) -> Floats:
-        return np.bincount(owner, weights=values, minlength=len(records))
+        sums: Floats = np.bincount(owner, weights=values, minlength=len(records))
+        return sums
 
     own = dict(zip(RECORD, told, strict=False))
     sums = _sums(columns, used, total, shapes, delta, context)
@@ -175,9 +185,9 @@ def _sums(
     context: int | None,
 ) -> dict[str, pa.Array]:
     """What is a record's sum over its proposals, by the definitions of `rsd.report.summary`."""
-    verdict = columns["accepted"].to_numpy(zero_copy_only=False)  # True, False, None
-    accepted, judged = np.equal(verdict, True), np.not_equal(verdict, None)
-    kept = columns["kept"].to_numpy(zero_copy_only=False).astype(bool)
+    accepted = columns["accepted"].fill_null(False).to_numpy(zero_copy_only=False)
+    judged = columns["accepted"].is_valid().to_numpy(zero_copy_only=False)
+    kept = columns["kept"].to_numpy(zero_copy_only=False)
     drafted = np.equal(columns["origin"].to_numpy(zero_copy_only=False), "draft")
     tokens = columns["tokens"].to_numpy().astype(np.float64)
     rewards = columns["reward"].to_numpy(zero_copy_only=False).astype(np.float64)
@@ -212,7 +222,7 @@ def _sums(
             else np.where(_touched(used[role]), np.nan, 0.0)
             for role in ROLES
         )
-        sums[f"flops_{accounting}"] = pa.array(total(costs))
+        sums[f"flops_{accounting}"] = pa.array(total(costs), pa.float64())
     return sums
 
 
@@ -241,7 +251,7 @@ def _per_record(
     least = np.full(records, np.inf if reduce is np.minimum else -np.inf)
     chosen = ~np.isnan(values)
     if accepted:
-        chosen &= np.equal(columns["accepted"].to_numpy(zero_copy_only=False), True)
+        chosen &= columns["accepted"].fill_null(False).to_numpy(zero_copy_only=False)
     reduce.at(least, owner[chosen], values[chosen])
     return pa.array(np.where(np.isinf(least), np.nan, least))
 

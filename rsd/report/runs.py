@@ -1,6 +1,6 @@
 """One run as a row: what it was, from its manifest, and what came out, from its solutions.
 
-    row = {**described(folder, manifest), **totals(solutions, size=500)}
+row = {**described(folder, manifest), **totals(solutions, size=500)}
 """
 
 from collections.abc import Mapping
@@ -91,7 +91,8 @@ def totals(solutions: "pd.DataFrame", size: int) -> dict[str, Any]:
     by_question = samples_of(whole)
     most = max((count for _, count in by_question.values()), default=0)
     single = most <= 1
-    accuracy, interval = None, (None, None)
+    accuracy: float | None = None
+    interval: tuple[float | None, float | None] = None, None
     if len(whole) and whole["graded"].any():
         accuracy = sum(right / count for right, count in by_question.values()) / len(by_question)
         interval = wilson(int(whole["correct"].sum()), len(whole)) if single else bootstrap(by_question)
