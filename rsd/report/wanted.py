@@ -7,7 +7,7 @@ with configuration():
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -32,7 +32,9 @@ from rsd.sweep.runs import configure
 if TYPE_CHECKING:
     import pandas as pd
 
-Words = tuple[str, ...]  # key=value, of a run but for its benchmark
+Words = tuple[str, ...]  # key=value, of a run but for its benchmark, in one order (`ordered`)
+
+FIRST = ("model=", "method", "prm")
 
 
 @contextmanager
@@ -52,6 +54,7 @@ def presets() -> list[str]:
     return sorted(GlobalHydra.instance().config_loader().get_group_options("preset"))
 
 
+@cache
 def preset(name: str) -> Mapping[str, Any]:
     """What a preset's names stand for, as ``{"benchmarks": ["math500", …], …}``."""
     chosen = OmegaConf.to_container(compose("config", overrides=[f"preset={name}"])["preset"], resolve=True)
@@ -71,14 +74,20 @@ class Asked:
         return dict(word.split("=", 1) for word in self.words).get(key)
 
 
-def asked(experiment: str, *overrides: str) -> list[Asked]:
+@cache
+def asked(experiment: str, *overrides: str) -> tuple[Asked, ...]:
     """The runs of an experiment, in its order, under `overrides`, as on the command line. Raises ConfigError."""
     runs = []
     for run in expand(OverridesParser.create().parse_overrides([f"+experiment={experiment}", *overrides])):
         benchmark = next(word.partition("=")[2] for word in run if word.startswith("benchmark="))
-        rest = tuple(word for word in run if not word.startswith(("benchmark=", "preset=")))
-        runs.append(Asked(benchmark, rest))
-    return runs
+        rest = [word for word in run if not word.startswith(("benchmark=", "preset="))]
+        runs.append(Asked(benchmark, ordered(rest)))
+    return tuple(runs)
+
+
+def ordered(words: Iterable[str]) -> Words:
+    """Words in one order, whatever the order that a file has them in: what the run is first, its settings last."""
+    return tuple(sorted(words, key=lambda word: (not word.startswith(FIRST), word.partition("=")[0])))
 
 
 @dataclass(frozen=True, slots=True)

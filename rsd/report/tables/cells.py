@@ -1,4 +1,4 @@
-"""What stands under one benchmark in one row of a table: a stored run's accuracy, or the threshold chosen among several.
+"""What stands under one benchmark in one row of a table: a run's accuracy, or that of a threshold chosen among several.
 
 cell = cell_of(row, "math500", stored)
 cell.accuracy, cell.low, cell.high     # None without a run; shares, not percent
@@ -35,8 +35,8 @@ class Stored:
             others = set(frame["grader"]) - {grader}
             if others:
                 raise ReportError(
-                    f"Runs graded by {', '.join(sorted(others))} stand among those of the {grader} grader, and one column "
-                    f'of a table holds verdicts of one grader only; load them with grader="{grader}".'
+                    f"Runs graded by {', '.join(sorted(others))} stand among those of the {grader} grader, and a column "
+                    f'of a table holds verdicts of one grader; load them with grader="{grader}".'
                 )
 
     @cached_property
@@ -115,3 +115,11 @@ def found(row: Row, benchmark: str, stored: Stored) -> Sequence[Run | None]:
 def number(value: Any) -> float | None:
     """A value of a frame, None where it is missing."""
     return None if pd.isna(value) else float(value)
+
+
+def chosen_cell(row: Row, runs: Sequence[Run | None], stored: Stored) -> Cell:
+    return Cell(grid=(sum(1 for r in runs if r and r["complete"]), len(runs)))
+
+
+def fitted_cell(row: Row, runs: Sequence[Run | None], stored: Stored) -> Cell:
+    return Cell(grid=(sum(1 for r in runs if r and r["complete"]), len(runs)))

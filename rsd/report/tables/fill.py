@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from rsd.report.statistics import Interval, average, average_difference, bootstrap_difference, holm, pair
+from rsd.report.statistics import Interval, bootstrap_difference, pair
+from rsd.report.tables.pending import average, average_difference, holm
 from rsd.report.tables.cells import Cell, Stored, cell_of, chosen_cell, fitted_cell, found
 from rsd.report.tables.layout import Row
 from rsd.report.wanted import Asked, Words

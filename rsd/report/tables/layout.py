@@ -13,7 +13,7 @@ from typing import Literal
 
 from rsd.report.names import words
 from rsd.report.paper import BENCHMARKS, numbers
-from rsd.report.wanted import Words, asked, composed, experiments, preset
+from rsd.report.wanted import Words, asked, composed, experiments, ordered, preset
 
 PAPER = "paper"  # the preset with the paper's models
 FIXED = 0.7  # the threshold of rows that choose none
@@ -111,7 +111,7 @@ def rows(layout: Layout, chosen: str, overrides: Sequence[str] = ()) -> list[Row
     def row(labels: Mapping[str, str], runs: Sequence[Words], paper: Mapping[str, str]) -> Row:
         role = "" if layout.baseline == "target" else "method.role=draft"
         baseline = (f"model={block(runs[0])}", "method=single", role) if runs else ()
-        return Row(labels=labels, runs=tuple(runs), baseline=(*filter(None, baseline), *overrides), paper=paper)
+        return Row(labels=labels, runs=tuple(runs), baseline=ordered([*filter(None, baseline), *overrides]), paper=paper)
 
     if chosen == PAPER:
         return [
@@ -128,7 +128,7 @@ def rows(layout: Layout, chosen: str, overrides: Sequence[str] = ()) -> list[Row
     blocks = list(dict.fromkeys(preset(chosen)["all_pairs"]))
 
     def place(made: Row) -> tuple[int, int, bool]:
-        model = made.baseline[0].partition("=")[2]
+        model = dict(word.split("=", 1) for word in made.baseline)["model"]
         return blocks.index(model) if model in blocks else len(blocks), _rank(made.runs[0]), made.starred
 
     return sorted(made, key=place)
@@ -141,7 +141,7 @@ def _swept(run: str, overrides: Sequence[str]) -> list[Words]:
     told = dict(word.split("=", 1) for word in run.split())
     deltas = told["delta"].split(",") if "delta" in told else [None]
     every = [{**told, "delta": delta} if delta else told for delta in deltas]
-    return [(*(f"{key}={value}" for key, value in one.items()), *overrides) for one in every]
+    return [ordered([*(f"{key}={value}" for key, value in one.items()), *overrides]) for one in every]
 
 
 def _groups(runs: Sequence[Words]) -> list[list[Words]]:

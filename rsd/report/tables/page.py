@@ -1,6 +1,6 @@
 """A filled table as a Markdown page, for people: accuracies, the paired comparison, and how the answers ended.
 
-page(TABLES["table2"], columns, lines, preset="tiny")
+page(TABLES["table2"], columns, lines, chosen="preset=tiny")
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,34 +16,34 @@ from rsd.report.tables.text import markdown, p_value, percent, points, signed, w
 ABOUT = """\
 Accuracy in % with its 95% interval (Wilson's; a two-level bootstrap's where a question has several outcomes). Averages
 are over benchmarks, their intervals a bootstrap's that resamples the questions of each. *Italics n/N*: a run that has
-answered n of N questions, which enters no average and no test. Empty: no run. Beneath a row, in italics: what the paper
-prints, and in brackets ours less that.
+answered n of N questions, which enters no average and no test. Empty: no run. Beneath a row, in italics: what the
+paper prints, and in brackets ours less that.
 """
 STAR = """\
-*delta\\** is the threshold (in brackets) with the best accuracy on the test set itself, as in the paper, whose intervals
-take it as given and which is not tested. *Cross-fitted* chooses it on four fifths of the questions and counts the fifth
-one: mean over 20 foldings ± their standard deviation; the first folding's verdicts enter the test. Choosing on four
-fifths of the questions slightly overstates how much choosing on all of them flatters.
+The row delta\\* is the threshold (in brackets) with the best accuracy on the test set itself, as in the paper; its intervals
+take the choice as given, and it is not tested. *Cross-fitted* chooses on four fifths of the questions and counts the
+last fifth: mean over 20 foldings ± their standard deviation; the verdicts of the first folding enter the test. A choice
+on four fifths of the questions slightly overstates how much a choice on all of them flatters.
 """
 PAIRED = """\
 Each accuracy less that of the single {role} on the same questions, in points, with its 95% interval (Newcombe's; a
-bootstrap's where a question has several outcomes); questions won/lost; McNemar's exact p, adjusted by Holm for all cells
-of this table that are compared with the same run.
+bootstrap's where a question has several outcomes); questions won/lost; McNemar's exact p, adjusted by Holm for all
+cells of this table that are compared with the same run.
 """
 ENDED = """\
-Solutions that failed (they count as wrong), were cut off by a limit, or ended because the PRM could read no further; steps
-that the PRM scored beyond the length it was trained on; all benchmarks together. Shares of the draft's steps, and of
-their tokens, that were accepted, of questions answered without the target, and what a question took: means over
+Solutions that failed (they count as wrong), were cut off by a limit, or ended because the PRM could read no further;
+steps that the PRM scored beyond the length it was trained on; all benchmarks together. Shares of the draft's steps, and
+of their tokens, that were accepted, of questions answered without the target, and what a question took: means over
 benchmarks.
 """
 
 
-def page(layout: Layout, columns: Mapping[str, str], lines: Sequence[Line], *, preset: str) -> str:
-    """The page of a table with the {heading: benchmark} `columns`."""
+def page(layout: Layout, columns: Mapping[str, str], lines: Sequence[Line], *, chosen: str) -> str:
+    """The page of a table with the {heading: benchmark} `columns`; `chosen`: the settings that its runs share."""
     shown = list(columns) if layout.shows_benchmarks else []
     parts = [
         f"# {layout.title}\n",
-        f"`preset={preset}`, from `{layout.name}.csv`, which holds more. {ABOUT}",
+        f"`{chosen}`. Everything here and more, for programs: `{layout.name}.csv`.\n\n{ABOUT}",
         markdown([*layout.labels, *shown, *_sums(layout)], _accuracies(layout, shown, lines)),
         *([STAR] if any(line.labels.get("setting", "").startswith("delta*") for line in lines) else []),
         *(f"{slip.column}: {slip.note}\n" for slip in slips(layout.name) if any(line.paper for line in lines)),

@@ -44,4 +44,4 @@ def with_interval(value: str, low: str, high: str) -> str:
 
 def p_value(p: float | None) -> str:
     """A p-value with two significant digits."""
-    return "" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+    return "" if p is None else f"p = {p:.2g}"
