@@ -12,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,11 +42,9 @@ class Run:
 
     def flops(self, accounting: Accounting, questions: Sequence[str] | None = None) -> float | None:
         """FLOPs per question, or per one of `questions`; None where not measured."""
-        costs = self.solutions[f"flops_{accounting}"]
-        mean = float(
-            (costs if questions is None else costs[self.solutions["question_id"].isin(questions)]).mean(skipna=False)
-        )
-        return None if mean != mean else mean  # NaN
+        asked = self.solutions if questions is None else self.solutions[self.solutions["question_id"].isin(questions)]
+        mean = float(asked[f"flops_{accounting}"].mean(skipna=False))
+        return None if isnan(mean) else mean
 
 
 def read_run(folder: Path) -> Run:
@@ -124,10 +123,12 @@ def _against(run: Run, baseline: Run) -> tuple[str, str, list[float | None]]:
     common = sorted(set(run.solutions["question_id"]) & set(baseline.solutions["question_id"]))
     if not common:
         raise StoreError(f"{run.name} and {baseline.name} have no question in common, so there is nothing to pair")
+    ratios = [ratio(run.flops(a, common), baseline.flops(a, common)) for a in ACCOUNTINGS]
+    if run.row["accuracy"] is None or baseline.row["accuracy"] is None:  # nobody grades open-ended text
+        return NONE, NONE, ratios
     found = compare_paired(run.solutions, baseline.solutions)
     low, high = found.interval
     paired = NONE if found.p is None else f"{found.won}/{found.lost}\np {found.p:.2g}"
-    ratios = [ratio(run.flops(a, common), baseline.flops(a, common)) for a in ACCOUNTINGS]
     return f"{100 * found.difference:+.1f}\n[{100 * low:+.1f}, {100 * high:+.1f}]", paired, ratios
 
 
