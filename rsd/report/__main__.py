@@ -4,8 +4,8 @@
     python -m rsd.report --results /scratch/results
     python -m rsd.report seed=1                       # of runs with another seed, limit or model, as they were run
 
-``results/tables/`` holds the paper's layout, ``results/tables/tiny/`` that of the tiny family, so for every preset. What
-is missing is left empty; the runs that would fill it are listed with their commands.
+``results/tables/`` holds the paper's layout, ``results/tables/tiny/`` that of the tiny family, and so for every preset.
+What is missing is left empty; the runs that would fill it are listed with their commands.
 """
 
 import argparse

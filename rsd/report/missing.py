@@ -1,11 +1,11 @@
 """Which runs of the experiments are not stored, or not whole, and the commands that fill them.
 
-    print(*lacking("tiny", index, overrides=(), results=Path("results")), sep="\\n")
+print(*lacking("tiny", index, overrides=(), results=Path("results")), sep="\\n")
 """
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rsd.report.wanted import Asked, Index, Words, asked, experiments
@@ -50,5 +50,5 @@ def _count(undone: Sequence[Asked], every: int, states: dict[Asked, str]) -> str
     return f"{missing} of {every} missing{partial}"
 
 
-def _command(names: "Sequence[str] | dict[str, object]", options: Sequence[str]) -> str:
+def _command(names: Iterable[str], options: Sequence[str]) -> str:
     return shlex.join(["python", "-m", "rsd.run", "-m", f"+experiment={','.join(names)}", *options])

@@ -111,7 +111,9 @@ def rows(layout: Layout, chosen: str, overrides: Sequence[str] = ()) -> list[Row
     def row(labels: Mapping[str, str], runs: Sequence[Words], paper: Mapping[str, str]) -> Row:
         role = "" if layout.baseline == "target" else "method.role=draft"
         baseline = (f"model={block(runs[0])}", "method=single", role) if runs else ()
-        return Row(labels=labels, runs=tuple(runs), baseline=ordered([*filter(None, baseline), *overrides]), paper=paper)
+        return Row(
+            labels=labels, runs=tuple(runs), baseline=ordered([*filter(None, baseline), *overrides]), paper=paper
+        )
 
     if chosen == PAPER:
         return [

@@ -6,12 +6,13 @@ page(TABLES["table2"], columns, lines, chosen="preset=tiny")
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
+from rsd.report.paired import Average
 from rsd.report.paper import slips
 from rsd.report.tables.cells import Cell, Run, number
 from rsd.report.tables.csv import TRUNCATED
-from rsd.report.tables.fill import Comparison, Estimate, Line
+from rsd.report.tables.fill import Line
 from rsd.report.tables.layout import SUMS, Layout
-from rsd.report.tables.text import markdown, p_value, percent, points, signed, with_interval
+from rsd.report.tables.text import markdown, percent, points, signed, with_interval
 
 ABOUT = """\
 Accuracy in % with its 95% interval (Wilson's; a two-level bootstrap's where a question has several outcomes). Averages
@@ -20,10 +21,10 @@ answered n of N questions, which enters no average and no test. Empty: no run. B
 paper prints, and in brackets ours less that.
 """
 STAR = """\
-The row delta\\* is the threshold (in brackets) with the best accuracy on the test set itself, as in the paper; its intervals
-take the choice as given, and it is not tested. *Cross-fitted* chooses on four fifths of the questions and counts the
-last fifth: mean over 20 foldings ± their standard deviation; the verdicts of the first folding enter the test. A choice
-on four fifths of the questions slightly overstates how much a choice on all of them flatters.
+The row delta\\* is the threshold (in brackets) with the best accuracy on the test set itself, as in the paper; its
+intervals take the choice as given, and it is not tested. *Cross-fitted* chooses on four fifths of the questions and
+counts the last fifth: mean over 20 divisions ± their standard deviation; the verdicts of the first one enter the test.
+A choice on four fifths of the questions slightly overstates how much a choice on all of them flatters.
 """
 PAIRED = """\
 Each accuracy less that of the single {role} on the same questions, in points, with its 95% interval (Newcombe's; a
@@ -93,22 +94,22 @@ def _printed(line: Line, name: str, ours: float | None) -> str:
     return f"*{printed}{about}{less}*"
 
 
-def _estimate(estimate: Estimate | None, show: Callable[[float], str]) -> str:
+def _estimate(estimate: Average | None, show: Callable[[float], str]) -> str:
     return "" if estimate is None else with_interval(show(estimate.value), *map(show, estimate.interval))
 
 
 def _paired(layout: Layout, columns: Mapping[str, str], line: Line) -> list[str]:
     labels = [line.labels.get(label, "") for label in layout.labels]
-    return [*labels, *(_comparison(line.comparisons.get(heading)) for heading in columns)]
+    return [*labels, *(_comparison(line, heading) for heading in columns)]
 
 
-def _comparison(comparison: Comparison | None) -> str:
-    if comparison is None:
+def _comparison(line: Line, heading: str) -> str:
+    found = line.comparisons.get(heading)
+    if found is None:
         return ""
-    parts = [with_interval(points(comparison.difference), *map(points, comparison.interval))]
-    if comparison.won is not None:
-        parts.append(f"{comparison.won}/{comparison.lost}")
-    return ", ".join([*parts, *([p_value(comparison.p_holm)] if comparison.p_holm is not None else [])])
+    shown = with_interval(points(found.difference), *map(points, found.interval))
+    shown += "" if found.won is None else f", {found.won}/{found.lost}"
+    return shown + (f", p = {line.p_values[heading]:.2g}" if heading in line.p_values else "")
 
 
 def _ended(layout: Layout, lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:

@@ -1,6 +1,6 @@
 """The files of all tables for one preset: ``table2.csv`` for programs, ``table2.md`` for people, and so on.
 
-    write_tables(stored, "tiny", overrides=(), folder=Path("results/tables/tiny"))
+write_tables(stored, "tiny", overrides=(), folder=Path("results/tables/tiny"))
 """
 
 import csv
@@ -8,7 +8,6 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rsd.errors import ReportError
 from rsd.report.paper import numbers
 from rsd.report.tables.cells import Stored
 from rsd.report.tables.csv import csv_of
@@ -17,12 +16,13 @@ from rsd.report.tables.layout import PAPER, TABLES, columns, rows
 from rsd.report.tables.page import page
 from rsd.report.tables.text import markdown
 from rsd.report.tables.weightings import weightings
+from rsd.store import write_error
 
 
 def write_tables(stored: Stored, preset: str, overrides: Sequence[str], folder: Path) -> list[Path]:
     """Write every table of the paper with the models and benchmarks of `preset`, and return the files.
 
-    Raises ReportError where they cannot be written.
+    Raises StoreError where they cannot be written.
     """
     texts = {}
     chosen = " ".join([f"preset={preset}", *overrides])
@@ -56,7 +56,8 @@ def _plain(preset: str) -> dict[str, str]:
         "table1.csv": _csv(list(made[0]), made),
         "table1.md": "# Table 1. Weighting functions\n\n" + _markdown(list(made[0]), made),
         "table6.csv": _csv(columns, lines),
-        "table6.md": f"# Table 6. Open-ended questions (AlpacaEval)\n\n`preset={preset}`.\n\n" + _markdown(columns, lines),
+        "table6.md": f"# Table 6. Open-ended questions (AlpacaEval)\n\n`preset={preset}`.\n\n"
+        + _markdown(columns, lines),
     }
 
 
@@ -80,5 +81,5 @@ def _written(path: Path, text: str) -> Path:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
-        raise ReportError(f"cannot write {path}: {error.strerror}; make the folder writable or name another.") from error
+        raise write_error(path, error) from error
     return path
