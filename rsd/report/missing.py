@@ -25,9 +25,9 @@ def lacking(preset: str, index: Index, overrides: Sequence[str], results: Path) 
     yield f"preset={preset}: {done} of {len(states)} runs are whole." + (" To fill:" if undone else "")
     for name, some in undone.items():
         yield f"  {name + ':':9} {_count(some, len(runs[name]), states)}  {_command([name], options)}"
-    partly = [run for name, some in undone.items() if len(some) < len(runs[name]) for run in some]
+    begun = [name for name in undone if any(states[run] != "missing" for run in runs[name])]
     by_words: defaultdict[Words, list[str]] = defaultdict(list)
-    for run in dict.fromkeys(partly):
+    for run in dict.fromkeys(run for name in begun for run in undone[name]):
         state = states[run]
         by_words[run.words].append(run.benchmark if state == "missing" else f"{run.benchmark} ({state})")
     if by_words:

@@ -6,6 +6,7 @@ with configuration():
     index.find(runs[0])                         # its row of the frame, or None
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -35,11 +36,15 @@ if TYPE_CHECKING:
 Words = tuple[str, ...]  # key=value, of a run but for its benchmark, in one order (`ordered`)
 
 FIRST = ("model=", "method", "prm")
+USUAL = "weighting=binary"  # what is meant where nothing is said
 
 
 @contextmanager
 def configuration() -> Iterator[None]:
-    """Within it the configuration's files can be composed."""
+    """Within it the configuration's files can be composed; so they can where Hydra runs already."""
+    if GlobalHydra.instance().is_initialized():
+        yield
+        return
     with initialize_config_dir(config_dir=CONFIGURATION["config_path"], version_base=CONFIGURATION["version_base"]):
         yield
 
@@ -87,7 +92,8 @@ def asked(experiment: str, *overrides: str) -> tuple[Asked, ...]:
 
 def ordered(words: Iterable[str]) -> Words:
     """Words in one order, whatever the order that a file has them in: what the run is first, its settings last."""
-    return tuple(sorted(words, key=lambda word: (not word.startswith(FIRST), word.partition("=")[0])))
+    told = (word for word in words if word != USUAL)
+    return tuple(sorted(told, key=lambda word: (not word.startswith(FIRST), word.partition("=")[0])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,8 @@ class Index:
 
     def __init__(self, runs: "pd.DataFrame") -> None:
         self._runs = {(row["benchmark"], row["run_id"]): row for row in runs.to_dict("records")}
-        self._models = set(runs["model"])
+        kinds = zip(runs["benchmark"], runs["model"], runs["method"], runs["delta"], strict=True)
+        self._kinds = {(*kind[:2], _searching(kind[2]), _number(kind[3])) for kind in kinds}
         self._data: defaultdict[str, set[str]] = defaultdict(set)
         for benchmark, folder in zip(runs["benchmark"], runs["folder"], strict=True):
             self._data[benchmark].add(read_manifest(Path(folder))["identity"]["benchmark"]["data"])
@@ -124,7 +131,8 @@ class Index:
     def find(self, run: Asked) -> Mapping[str, Any] | None:
         """The stored run that `run` asks for; of runs on different files of one benchmark, that with the most
         questions."""
-        if run.benchmark not in self._data or run.word("model") not in {*self._models, None}:
+        kind = run.benchmark, run.word("model"), _searching(run.word("method")), _number(run.word("delta"))
+        if None not in kind[:3] and kind not in self._kinds and (*kind[:3], None) not in self._kinds:
             return None  # without composing it, which takes a tenth of a second
         known = composed(run.words)
         if known.identity is None:
@@ -134,3 +142,14 @@ class Index:
             identity = {**known.identity, "benchmark": {"name": run.benchmark, "data": data}}
             found.append(self._runs.get((run.benchmark, run_id(identity, known.config, known.method))))
         return max((row for row in found if row), key=lambda row: row["questions"], default=None)
+
+
+def _searching(method: str | None) -> str | None:
+    """A method; process Best-of-N is beam search of width 1."""
+    return "beam" if method == "process_best_of_n" else method
+
+
+def _number(value: Any) -> float | None:
+    """A threshold; None for none."""
+    number = math.nan if value is None else float(value)
+    return None if math.isnan(number) else number
