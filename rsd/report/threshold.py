@@ -40,7 +40,7 @@ class DeltaStar:
     oracle_accuracy: float
     fitted_accuracies: tuple[float, ...]
     """One for each division, seeds 0-19."""
-    fitted_deltas: tuple[Mapping[str, float], ...]
+    divisions: tuple[Mapping[str, float], ...]
     """{question_id: the threshold chosen for its fold} in each division."""
     runs: "Mapping[float, pd.DataFrame]" = field(repr=False)
 
@@ -53,6 +53,11 @@ class DeltaStar:
     def fitted_spread(self) -> float:
         """Standard deviation over divisions."""
         return stdev(self.fitted_accuracies)
+
+    @property
+    def fitted_deltas(self) -> Mapping[str, float]:
+        """{question_id: the threshold chosen for its fold} in the division of seed 0."""
+        return self.divisions[0]
 
     @cached_property
     def oracle(self) -> "pd.DataFrame":
@@ -69,15 +74,15 @@ class DeltaStar:
         """Those of every division, each as further samples of a question: what intervals of the mean take."""
         import pandas as pd
 
-        divisions = [self._solutions(seed) for seed in range(len(self.fitted_deltas))]
-        every = pd.concat(divisions, ignore_index=True)
+        solutions = [self._solutions(seed) for seed in range(len(self.divisions))]
+        every = pd.concat(solutions, ignore_index=True)
         every["sample"] = every.groupby("question_id").cumcount()
         return every
 
     def _solutions(self, seed: int) -> "pd.DataFrame":
         import pandas as pd
 
-        chosen = self.fitted_deltas[seed]
+        chosen = self.divisions[seed]
         parts = [run[run["question_id"].map(chosen) == delta] for delta, run in self.runs.items()]
         return pd.concat(parts, ignore_index=True)
 
@@ -103,7 +108,7 @@ def delta_star(solutions: "Mapping[float, pd.DataFrame]", *, folds: int = FOLDS,
         oracle_delta=deltas[best],
         oracle_accuracy=float(shares[best].mean()),
         fitted_accuracies=tuple(float(shares[rows, np.arange(len(common))].mean()) for rows in divisions),
-        fitted_deltas=tuple(
+        divisions=tuple(
             {question: deltas[row] for question, row in zip(common, rows, strict=True)} for rows in divisions
         ),
         runs=whole,
