@@ -21,7 +21,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rsd.errors import RSDError, StoppedError, described
+from rsd.errors import ConfigError, RSDError, StoppedError, described
 
 if TYPE_CHECKING:  # needs pydantic, which --help and completion do without
     from rsd.config import RunConfig
@@ -40,15 +40,23 @@ def attempt(cfg: DictConfig, work: "Callable[[RunConfig], float | None]") -> flo
     from rsd.config import check
 
     try:
+        for key in ("experiment", "sweep"):
+            if key in cfg:
+                raise ConfigError(f"There is no key {key} of one run; add -m: python -m rsd.run -m +{key}=…")
         return work(check(OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)))
     except StoppedError as error:
-        _failures.append(error)
-        raise KeyboardInterrupt from error  # stops a multirun as well; Hydra would go on with its next job
+        stop(error)
     except Exception as error:
         if HydraConfig.get().mode != RunMode.RUN:
             raise
         _failures.append(error)
         return None
+
+
+def stop(error: StoppedError) -> NoReturn:
+    """End the command, a multirun as well: of any other exception Hydra goes on with its next job."""
+    _failures.append(error)
+    raise KeyboardInterrupt from error
 
 
 def status(command: Callable[[], Any]) -> int:
@@ -102,5 +110,6 @@ def _sentence(error: BaseException) -> str:
     key = getattr(cause, "full_key", None)
     if key and "not in struct" in str(cause):
         return f"There is no key {key}; python -m rsd.run --help lists the keys."
-    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    told = str(cause).partition("Config search path:")[0]  # places that say nothing to a user follow
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
     return " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the environment")))

@@ -10,7 +10,6 @@ are checked against that class's own signature by `build`.
 
 import inspect
 import pkgutil
-import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, get_type_hints
@@ -22,6 +21,7 @@ from rsd.errors import ConfigError
 from rsd.methods.decoding import Decoding, Limits, StepRule
 from rsd.records import FolderName, PolicyRole
 
+PROGRESS_EVERY = 30  # seconds
 SMALLEST_CONTEXT = 256  # tokens; a model that holds fewer answers no benchmark question
 
 
@@ -108,6 +108,7 @@ class SubsetConfig(Section):
 class RunConfig(Section):
     """Everything one run is told. `docs` of each key stand in ``conf/config.yaml``."""
 
+    preset: dict[str, Any]
     model: ModelConfig
     prm: PRMConfig
     weighting: dict[str, Any]
@@ -129,16 +130,20 @@ class RunConfig(Section):
     grader: Literal["default", "math_verify", "reference"]
     concurrency: Annotated[int, Ge(1)] | Literal["auto"]
     results_dir: str
-    progress: Literal["auto", "on", "off"] | bool
+    progress: Literal["auto", "on", "off"] | bool | Annotated[int, Ge(1)]
+    memo: bool
     retry_failed: bool
     check: bool
     score_target: Literal["rejected", "all"] | Literal[False]
     tag: FolderName | None
+    dry_run: bool
 
     @property
-    def shows_progress(self) -> bool:
-        """Whether to draw a progress bar; `auto` does on a terminal. YAML reads a bare `off` as False."""
-        return sys.stderr.isatty() if self.progress == "auto" else self.progress in ("on", True)
+    def progress_every(self) -> int | None:
+        """Seconds between two lines about progress where no terminal shows a bar; None for neither."""
+        if isinstance(self.progress, int) and not isinstance(self.progress, bool):
+            return self.progress
+        return None if self.progress in ("off", False) else PROGRESS_EVERY
 
     @property
     def decoding(self) -> Decoding:

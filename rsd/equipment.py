@@ -1,6 +1,6 @@
 """What a run is solved with: the models that it needs now, and the solver over them.
 
-    equipment = equip(plan, jobs, stack)
+    equipment = equip(plan, jobs, stack, memo)
     runner = Runner(solver=equipment.solver, …)
 
 A method decodes with every model that it calls. A selection needs only the PRM, and that only where a
@@ -18,10 +18,11 @@ import orjson
 
 from rsd.cost import Shape
 from rsd.engines.base import Models
+from rsd.engines.memo import Memo, RunMemo
 from rsd.lock import RunLock
 from rsd.methods.base import Method, Selection
 from rsd.methods.steps import split_steps
-from rsd.models import load_models, source_of
+from rsd.models import load_models, name_of, source_of
 from rsd.plan import Plan
 from rsd.records import Role
 from rsd.runner import Job, Solver, decoder
@@ -32,21 +33,30 @@ from rsd.store import JsonLines, Key, is_error, read_grades, read_lines, read_ma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
-    """Models that are loaded, shapes of all that the records rest on, and the solver."""
+    """Models that are loaded, shapes of all that the records rest on, and the solver. `memo`: the run's share in a
+    memo, where its calls are answered from one."""
 
     models: Models
     shapes: Mapping[Role, Shape]
     solver: Solver
+    memo: RunMemo | None = None
 
 
-def equip(plan: Plan, jobs: Sequence[Job], stack: ExitStack) -> Equipment:
-    """Load what `jobs` need; files that stay open are closed by `stack`. Raises ModelError, ConfigError, StoreError."""
+def equip(plan: Plan, jobs: Sequence[Job], stack: ExitStack, memo: Memo) -> Equipment:
+    """Load what `jobs` need; files that stay open are closed by `stack`. Greedy calls are answered from `memo`, unless
+    the plan has it off. Raises ModelError, ConfigError, StoreError."""
     if isinstance(plan.method, Selection):
         assert plan.drawn is not None, "a selection has a run that draws its samples"
         return _equip_selection(plan, plan.method, plan.drawn, jobs, stack)
     models = load_models(plan) if jobs else Models()
     method: Method = plan.method
-    return Equipment(models=models, shapes=plan.engine.shapes(), solver=decoder(method, models, plan.decoding))
+    own, decoding = None, models
+    if plan.config.memo and plan.decoding.temperature == 0:
+        own = RunMemo(memo, {role: name_of(plan, role) for role in method.roles}, plan.engine)
+        decoding = own.models(models)
+    return Equipment(
+        models=models, shapes=plan.engine.shapes(), solver=decoder(method, decoding, plan.decoding), memo=own
+    )
 
 
 def _equip_selection(plan: Plan, method: Selection, drawn: Plan, jobs: Sequence[Job], stack: ExitStack) -> Equipment:

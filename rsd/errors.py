@@ -37,6 +37,12 @@ class QuestionsFailedError(RSDError):
     status = 1
 
 
+class SweepError(RSDError):
+    """A sweep ended, and some of its runs are not done."""
+
+    status = 1
+
+
 class StoppedError(RSDError):
     """A signal ended the run early; what was done is kept."""
 

@@ -9,11 +9,12 @@ import asyncio
 import os
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import orjson
 from rich.console import Console
@@ -21,6 +22,8 @@ from rich.console import Console
 from rsd.config import RunConfig
 from rsd.cost import Shape
 from rsd.engines.base import Models
+from rsd.engines.kept import KeptEngine
+from rsd.engines.memo import Memo
 from rsd.equipment import Equipment, equip
 from rsd.errors import QuestionsFailedError, StoppedError
 from rsd.grade import grade_beside
@@ -30,14 +33,17 @@ from rsd.manifest import write_manifest
 from rsd.models import source_of
 from rsd.plan import Plan, make_plan
 from rsd.progress import RunProgress
-from rsd.records import Problem, Record
+from rsd.records import Problem, Record, Role
 from rsd.report.relative import relative_to_target
+from rsd.report.running import Running
 from rsd.report.subsets import subset_table
 from rsd.report.summary import summarise, write_summary
 from rsd.report.terminal import render
 from rsd.rewards.check import fixed_rewards, told, transformers_rewards
 from rsd.runner import Job, Outcome, Runner
+from rsd.state import RETRIES, missing, noted
 from rsd.store import (
+    GradeRecord,
     JsonLines,
     Key,
     create_folder,
@@ -48,54 +54,42 @@ from rsd.store import (
     read_records,
 )
 
-RETRIES = 3  # how often a failed question is tried again, over invocations
 
-
-def invoke(config: RunConfig) -> float | None:
+def invoke(config: RunConfig, engine: KeptEngine | None = None, memo: Memo | None = None) -> float | None:
     """Run what `config` asks for and is not done yet, print the summary, and return the accuracy.
+
+    Of the runs before and after this one in a process, where there are any: `engine`, in place of one of its own, and
+    `memo`, what their greedy calls have given.
 
     Raises an RSDError for whatever the user has to know: a wrong setting, a model or file that
     cannot be read or written, questions that failed, a stop signal.
     """
-    plan = make_plan(config)
+    memo = Memo() if memo is None else memo
+    plan = make_plan(config, engine)
+    run = asyncio.run if engine is None else engine.run
     for note in plan.notes:
         print(note, file=sys.stderr)
-    if plan.drawn is not None:
-        _raise_if_stopped(plan.drawn, _carry_out(plan.drawn))
-        write_summary(plan.drawn.folder, delta=None, context=None)
-    outcome = _carry_out(plan)
-    _raise_if_stopped(plan, outcome)
-    if config.grader != "default":
-        with RunLock(plan.folder / "lock.json"):
-            grade_beside(plan.folder, plan.everything, config.grader)
-    accuracy = _report(plan, outcome)
-    for run in filter(None, (plan.drawn, plan)):
-        _raise_if_failed(run)
+    made = [one for one in (plan.drawn, plan) if one is not None]
+    try:
+        for one in made:
+            outcome = _carry_out(one, run, memo)
+            _raise_if_stopped(one, outcome)
+        if plan.drawn is not None:
+            write_summary(plan.drawn.folder, delta=None, context=None)
+        if config.grader != "default":
+            with RunLock(plan.folder / "lock.json"):
+                grade_beside(plan.folder, plan.everything, config.grader)
+        accuracy = _report(plan, outcome)
+    finally:
+        for one in made:
+            one.logger.end()
+    for one in made:
+        _raise_if_failed(one)
     return accuracy
 
 
-def missing(plan: Plan) -> tuple[list[Job], list[tuple[Problem, Record]]]:
-    """The samples without a record, or with a failed one to try again; and the records without a grade.
-
-    A selection waits for all samples that it chooses among.
-    """
-    records, grades, failures = read_records(plan.folder), read_grades(plan.folder), failed_attempts(plan.folder)
-    waiting = {problem.question_id for problem, _ in missing(plan.drawn)[0]} if plan.drawn else set()
-    jobs, ungraded = [], []
-    for problem in plan.problems:
-        for sample in range(plan.samples):
-            key = problem.question_id, sample
-            record = records.get(key)
-            if record is None or (is_error(record) and (plan.config.retry_failed or failures[key] <= RETRIES)):
-                if problem.question_id not in waiting:
-                    jobs.append((problem, sample))
-            elif not is_error(record) and key not in grades:
-                ungraded.append((problem, record))
-    return jobs, ungraded
-
-
-def _carry_out(plan: Plan) -> Outcome:
-    """Make what the run still lacks."""
+def _carry_out(plan: Plan, run: Callable[[Coroutine[Any, Any, Any]], Any], memo: Memo) -> Outcome:
+    """Make what the run still lacks; `run` runs a coroutine."""
     create_folder(plan.folder)
     with ExitStack() as stack:
         lock = stack.enter_context(RunLock(plan.folder / "lock.json"))
@@ -103,15 +97,17 @@ def _carry_out(plan: Plan) -> Outcome:
             name: stack.enter_context(JsonLines(plan.folder / f"{name}.jsonl"))
             for name in ("records", "grades", "invocations")
         }
+        stack.enter_context(noted(plan))
         jobs, ungraded = missing(plan)
         if not (jobs or ungraded):
             return Outcome()
         try:
-            equipment = equip(plan, jobs, stack)
+            equipment = equip(plan, jobs, stack, memo)
         except BaseException:  # of the models before that one, in a multirun, the next job needs the memory
-            asyncio.run(plan.engine.close())
+            run(plan.engine.close())
             raise
-        return asyncio.run(_run(plan, equipment, jobs, ungraded, files, lock))
+        outcome: Outcome = run(_run(plan, equipment, jobs, ungraded, files, lock))
+        return outcome
 
 
 async def _run(
@@ -135,15 +131,25 @@ async def _run(
             "host": platform.node(),
             "cores": os.cpu_count(),
             "concurrency": config.concurrency,
+            "memo": equipment.memo is not None,  # such a run's time is not what it takes alone
             "questions": len({problem.question_id for problem, _ in jobs}),
             "solutions": len(jobs),
             "prm_check": await _checked_rewards(plan, models),
         }
         files["invocations"].append(orjson.dumps(line))
+        running = _running(plan, jobs, ungraded)
+        plan.logger.begin(plan.folder, read_manifest(plan.folder))
         with (
             Grader(workers=max(1, (os.cpu_count() or 1) // 2)) as grader,
-            RunProgress(total=len(jobs) + len(ungraded), label=plan.method.name, shown=config.shows_progress) as bar,
+            RunProgress(total=len(jobs) + len(ungraded), label=plan.method.name, every=config.progress_every) as bar,
         ):
+
+            def told(record: Record, grade: GradeRecord | None) -> None:
+                bar.told(grade)
+                running.add(record, grade)
+                if plan.logger.due:
+                    plan.logger.log(running.metrics())
+
             runner = Runner(
                 solver=equipment.solver,
                 seed=config.seed,
@@ -153,16 +159,26 @@ async def _run(
                 lock=lock,
                 invocation=number,
                 concurrency=None if config.concurrency == "auto" else config.concurrency,
-                told=bar.told,
+                told=told,
                 graded=read_grades(plan.folder).values(),
             )
             outcome = await runner.run(jobs, ungraded)
+        plan.logger.log(running.metrics())
         totals = {role: asdict(totals) for role, totals in plan.engine.totals().items()}
+        asked = {role: asdict(asked) for role, asked in equipment.memo.asked.items()} if equipment.memo else None
         ended = {"end": _now(), "seconds": outcome.seconds, "records": outcome.records, "stopped": outcome.stopped}
-        files["invocations"].append(orjson.dumps({**line, **ended, "totals": totals}))
+        files["invocations"].append(orjson.dumps({**line, **ended, "totals": totals, "asked": asked}))
     finally:
         await plan.engine.close()
     return outcome
+
+
+def _running(plan: Plan, jobs: Sequence[Job], ungraded: Sequence[tuple[Problem, Record]]) -> Running:
+    """The run's metrics, with what earlier invocations made of the questions asked for."""
+    coming = {(problem.question_id, sample) for problem, sample in jobs} | {record.key for _, record in ungraded}
+    grades = read_grades(plan.folder)
+    before = [(r, grades.get(r.key)) for r in _asked(plan, read_records(plan.folder)) if r.key not in coming]
+    return Running(_shapes(read_manifest(plan.folder)), before)
 
 
 async def _checked_rewards(plan: Plan, models: Models) -> list[float] | None:
@@ -181,7 +197,7 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
     folder, records, grades = plan.folder, read_records(plan.folder), read_grades(plan.folder)
     asked = _asked(plan, records)
     manifest = read_manifest(folder)
-    shapes = {role: Shape(**shape) for role, shape in manifest["shapes"].items()}
+    shapes = _shapes(manifest)
     context = plan.config.prm.context if plan.adapter is not None else None
     write_summary(folder, delta=plan.delta, context=context)
     summary = summarise(asked, grades, shapes, delta=plan.delta, context=context)
@@ -199,8 +215,13 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
         console.print(subset_table(plan.method.settings["method"], asked, read_grades(plan.drawn.folder)))
         console.print(f"Samples: {plan.drawn.folder}", soft_wrap=True)
     console.print(f"Records: {folder}", soft_wrap=True)
-    plan.logger.log(manifest, summary.to_json())
+    plan.logger.begin(folder, manifest)
+    plan.logger.end(summary.to_json())
     return summary.accuracy
+
+
+def _shapes(manifest: Mapping[str, Any]) -> dict[Role, Shape]:
+    return {role: Shape(**shape) for role, shape in manifest["shapes"].items()}
 
 
 def _asked(plan: Plan, records: Mapping[Key, Record]) -> list[Record]:

@@ -144,6 +144,15 @@ class RunLock:
                 logger.warning("no heartbeat: %s", error)
 
 
+def live_holder(path: Path) -> str | None:
+    """Who holds the lock, as far as can be known; None where nobody does."""
+    try:
+        holder, heartbeat = _read(path)
+    except OSError:  # there is none, or its holder removed it just now
+        return None
+    return None if _why_stale(holder, heartbeat) else str(holder or "an unknown process")
+
+
 def _read(path: Path) -> tuple[Holder | None, float]:
     """Read who holds a lock and the time of the last heartbeat; of an unreadable lock, None and its mtime."""
     try:

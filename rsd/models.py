@@ -6,6 +6,8 @@ models = load_models(plan)
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import orjson
+
 from rsd.engines.base import Models, ModelSource
 from rsd.errors import ConfigError
 from rsd.methods.base import Method
@@ -104,3 +106,12 @@ def source_of(plan: Plan, role: Role) -> ModelSource:
         drafted=tokens,
         greedy=plan.decoding.temperature == 0,
     )
+
+
+def name_of(plan: Plan, role: Role) -> str:
+    """Names what the plan's model of `role` answers by: weights, their precision, what serves them, and the drafter
+    whose work is a part of an answer's usage."""
+    model = {**plan.identity["models"][role], "engine_class": plan.config.engine["_target_"]}
+    if role == "target" and isinstance(plan.method, Method) and plan.method.num_speculative_tokens:
+        model |= {"drafter": plan.identity["models"]["draft"], "drafted": plan.method.num_speculative_tokens}
+    return orjson.dumps(model, option=orjson.OPT_SORT_KEYS).decode()

@@ -6,18 +6,19 @@
 Raises ConfigError, DataError or ModelError with one sentence for whatever is wrong.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from random import Random
 from typing import Any
 
+from rsd.benchmarks.choice import chosen
 from rsd.benchmarks.jsonl import data_hash
 from rsd.config import RunConfig, build, locate, lowered
 from rsd.engines.base import Engine
 from rsd.errors import ConfigError
 from rsd.identity import identify, run_id
-from rsd.loggers import Logger
+from rsd.loggers.base import Logger
 from rsd.methods.base import Method, Selection, models_of
 from rsd.methods.decoding import Decoding
 from rsd.records import Problem
@@ -48,8 +49,23 @@ class Plan:
     notes: tuple[str, ...]
 
 
-def make_plan(config: RunConfig) -> Plan:
-    """Check everything that can be checked without a model, and name the run."""
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What a benchmark holds: its name, the number of questions it should have, those it has, their fingerprint."""
+
+    name: str
+    size: int | None
+    problems: tuple[Problem, ...]
+    data: str
+
+
+def make_plan(
+    config: RunConfig, engine: Engine | None = None, read: MutableMapping[str, Questions] | None = None
+) -> Plan:
+    """Check everything that can be checked without a model, and name the run.
+
+    `engine`: where it will run, in place of one made for it. `read`: benchmarks that other plans have read already.
+    """
     weighting = build(config.weighting, "weighting")
     method: Method | Selection = build(
         config.method, "method", weighting=weighting, score_target=config.score_target or None
@@ -69,31 +85,40 @@ def make_plan(config: RunConfig) -> Plan:
     # of the whole family, also where the method uses one model only: all methods decode under the same limits
     limits, notes = lowered(config.limits, {f"model.{role}.context": p.context for role, p in policies.items()})
     method.check(limits)
-    benchmark = build(config.benchmark, "benchmark")
-    everything = benchmark.problems()
+    benchmark = _questions(config, {} if read is None else read)
+    everything = benchmark.problems
     if benchmark.size is not None and len(everything) != benchmark.size:
         notes.append(
             f"benchmark={benchmark.name} holds {len(everything)} questions, where {benchmark.size} are expected."
         )
     logger = build(config.logger, "logger")
-    identity = identify(config, method, limits, data=data_hash(everything))
+    identity = identify(config, method, limits, data=benchmark.data)
     return Plan(
         config=config,
         method=method,
         samples=config.samples * (1 if isinstance(method, Selection) else method.draws),
-        drawn=make_plan(_drawing(config, method)) if isinstance(method, Selection) else None,
-        engine=build(config.engine, "engine"),  # last: this one imports torch
+        drawn=make_plan(_drawing(config, method), engine, read) if isinstance(method, Selection) else None,
+        engine=engine or build(config.engine, "engine"),  # last: this one imports torch
         adapter=adapter,
         logger=logger,
         decoding=replace(config.decoding, limits=limits),
         delta=delta,
-        problems=tuple(_selected(everything, config)),
-        everything=tuple(everything),
+        problems=chosen(everything, config),
+        everything=everything,
         size=benchmark.size or len(everything),
         identity=identity,
         folder=Path(config.results_dir) / "runs" / benchmark.name / run_id(identity, config, method),
         notes=tuple(notes),
     )
+
+
+def _questions(config: RunConfig, read: MutableMapping[str, Questions]) -> Questions:
+    key = json.dumps(config.benchmark, sort_keys=True)
+    if key not in read:
+        benchmark = build(config.benchmark, "benchmark")
+        problems = benchmark.problems()
+        read[key] = Questions(benchmark.name, benchmark.size, tuple(problems), data_hash(problems))
+    return read[key]
 
 
 def _adapter(config: RunConfig) -> Adapter:
@@ -117,39 +142,3 @@ def _check_delta(delta: float, adapter: Adapter) -> None:
         raise ConfigError(
             f"delta={delta:g} is outside the reward's range [{low:g}, {high:g}]; choose a value within it."
         )
-
-
-FIELDS = {"level": ("level",), "subject": ("subject", "type", "subfield", "data_topic")}  # where rows say it
-
-
-def _selected(problems: list[Problem], config: RunConfig) -> list[Problem]:
-    if config.ids is not None:
-        known = {problem.question_id for problem in problems}
-        unknown = [name for name in config.ids if name not in known]
-        if unknown:
-            raise ConfigError(f"ids: {config.benchmark['name']} has no question {unknown[0]}.")
-        problems = [problem for problem in problems if problem.question_id in config.ids]
-    for key, wanted in config.subset.model_dump().items():
-        if wanted is not None:
-            problems = _of(problems, key, wanted, config.benchmark["name"])
-    if config.shuffle_seed is not None:
-        problems = list(problems)
-        Random(config.shuffle_seed).shuffle(problems)
-    chosen = problems[config.offset :][: config.limit]
-    if not chosen:
-        raise ConfigError(f"offset={config.offset} leaves none of the {len(problems)} questions.")
-    return chosen
-
-
-def _of(problems: list[Problem], key: str, wanted: Any, benchmark: str) -> list[Problem]:
-    """The problems whose row has one of the values `wanted` of `key`."""
-
-    def value(problem: Problem) -> str:
-        return str(next((problem.row[name] for name in FIELDS[key] if name in problem.row), ""))
-
-    values = {str(v) for v in (wanted if isinstance(wanted, (list, tuple)) else (wanted,))}
-    known = {value(problem) for problem in problems} - {""}
-    if not values <= known:
-        listed = ", ".join(sorted(known)) or f"no {key} at all"
-        raise ConfigError(f"subset.{key}={wanted}: {benchmark} has {listed}.")
-    return [problem for problem in problems if value(problem) in values]

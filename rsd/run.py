@@ -4,6 +4,8 @@
     python -m rsd.run method=single method.role=target limit=50
     python -m rsd.run --help
 
+    python -m rsd.run -m +experiment=fig5 limit=50               # many runs; see hydra_plugins/rsd_sweeper.py
+
 The same command again goes on where it stopped, and does nothing where nothing is missing.
 """
 
@@ -25,7 +27,14 @@ def run(cfg: DictConfig) -> float | None:
 
 
 def _invoke(config: "RunConfig") -> float | None:
-    from rsd.invocation import invoke  # not needed for --help and completion, which should answer at once
+    # not needed for --help and completion, which should answer at once
+    if config.dry_run:
+        from rsd.sweep.listing import print_forecast
+        from rsd.sweep.runs import planned
+
+        print_forecast([planned(config, overrides=(), read={})])
+        return None
+    from rsd.invocation import invoke
 
     return invoke(config)
 

@@ -26,7 +26,7 @@ from rsd.store import GradeRecord, JsonLines, is_error
 
 Job = tuple[Problem, int]  # a question and the index of its sample
 NOTHING = Solution(prompt_tokens=0, end_reason="error", response="", proposals=())
-Told = Callable[[GradeRecord | None], None]
+Told = Callable[[Record, GradeRecord | None], None]
 Clock = Callable[[], float]
 # Of a question and the index of its sample: what was decoded, and what went wrong where something did.
 Solver = Callable[[Problem, int, Clock], Awaitable[tuple[Solution, str | None]]]
@@ -59,8 +59,8 @@ class Outcome:
 class Runner:
     """Solves questions, writing records and grades as they come.
 
-    `seed` is the run's. `concurrency` bounds the questions in flight (None: all). `told` hears of every solution's
-    grade, or None where decoding failed, for a progress bar. `graded` are earlier grades of the run, whose answer
+    `seed` is the run's. `concurrency` bounds the questions in flight (None: all). `told` hears of every record
+    and its grade, None where decoding failed. `graded` are earlier grades of the run, whose answer
     classes go on.
     """
 
@@ -132,7 +132,7 @@ class Runner:
         self._records.append(dump(record))
         outcome.records += 1
         if is_error(record):
-            self._told(None)
+            self._told(record, None)
         else:
             await self._grade(problem, record)
 
@@ -157,4 +157,4 @@ class Runner:
     async def _grade(self, problem: Problem, record: Record) -> None:
         grade = await grade_record(self._grader, self._classes, problem, record)
         self._grades.append(orjson.dumps(grade))
-        self._told(grade)
+        self._told(record, grade)

@@ -66,6 +66,13 @@ def test_the_lowered_limit_is_printed_and_used(capsys: pytest.CaptureFixture[str
     assert plan.notes == ("limits.total_tokens lowered from 5000 to 1024, the model's model.draft.context.",)
 
 
-@pytest.mark.parametrize(("value", "shown"), [("on", True), ("off", False), ("'off'", False), ("auto", False)])
-def test_progress_may_be_switched(value: str, shown: bool) -> None:
-    assert compose_config(f"progress={value}").shows_progress is shown
+@pytest.mark.parametrize(
+    ("value", "every"), [("on", 30), ("auto", 30), ("5", 5), ("1", 1), ("off", None), ("'off'", None)]
+)
+def test_progress_may_be_switched(value: str, every: int | None) -> None:
+    assert compose_config(f"progress={value}").progress_every == every
+
+
+@pytest.mark.parametrize(("value", "used"), [("on", True), ("off", False), ("'on'", True), ("'off'", False)])
+def test_the_memo_may_be_switched_by_the_word_and_by_what_yaml_makes_of_it(value: str, used: bool) -> None:
+    assert compose_config(f"memo={value}").memo is used

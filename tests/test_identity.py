@@ -41,7 +41,7 @@ def test_what_changes_the_output_changes_the_run(override: str) -> None:
     "override",
     [
         "limit=5", "offset=3", "samples=4", "concurrency=2", "engine.max_rows=9", "engine.threads=1", "progress=off",
-        "logger=wandb", "retry_failed=true", "prm.context=2048",
+        "logger=wandb", "memo=off", "retry_failed=true", "prm.context=2048",
     ],
 )  # fmt: skip
 def test_what_does_not_change_the_output_stays_the_same_run(override: str) -> None:

@@ -21,6 +21,7 @@ class ScriptedPolicy:
     script: Sequence[str]
     prompt_tokens: int = 10
     asked: list[tuple[Context, Sampling]] = field(default_factory=list)
+    tokenizer: None = None
 
     def prompt(self, question: str) -> tuple[int, ...]:
         return (1,) * self.prompt_tokens
@@ -43,6 +44,9 @@ class ScriptedPRM:
 
     reward: Callable[[str], float]
     shown: list[tuple[str, ...]] = field(default_factory=list)
+
+    def context(self, question: str, steps: Sequence[str]) -> Context:
+        return Context(prompt=tuple(question.encode()), response=tuple("".join(steps).encode()))
 
     async def score(self, question: str, steps: Sequence[str]) -> Reward:
         self.shown.append(tuple(steps))

@@ -7,13 +7,15 @@ batched, cached or placed where is the engine's own affair. Same call, same answ
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from rsd.cost import Shape
 from rsd.records import Finish, PolicyRole, Role, Usage
 
 if TYPE_CHECKING:  # heavy, and only named here
     from transformers import PreTrainedTokenizerBase
+
+Call = Literal["generate", "logprobs", "score"]  # what a model is asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,10 @@ class Classifier(Protocol):
 class RewardModel(Protocol):
     """A process reward model."""
 
+    def context(self, question: str, steps: Sequence[str]) -> Context:
+        """What the model reads to score the newest of `steps`. Raises PRMContextError as `score`."""
+        ...
+
     async def score(self, question: str, steps: Sequence[str]) -> Reward:
         """Reward of the newest of `steps` (each with its delimiter, none with EOS).
 
@@ -187,6 +193,14 @@ class Totals:
             seconds=self.seconds + other.seconds,
         )
 
+    def __sub__(self, other: "Totals") -> "Totals":
+        return Totals(
+            tokens=self.tokens - other.tokens,
+            padding=self.padding - other.padding,
+            forwards=self.forwards - other.forwards,
+            seconds=self.seconds - other.seconds,
+        )
+
 
 class Engine(Protocol):
     """Loads models and serves them until closed."""
@@ -210,6 +224,15 @@ class Engine(Protocol):
 
     def totals(self) -> Mapping[Role, Totals]:
         """Physical totals of each loaded model so far."""
+        ...
+
+    async def forget(self) -> None:
+        """Forget what the loaded models have read: the next call finds nothing in a cache."""
+        ...
+
+    def reused(self, role: Role, call: Call, shared: int) -> int:
+        """How many of the `shared` tokens at its beginning that a loaded model has read before a call finds in the
+        cache, as long as nothing was evicted."""
         ...
 
     async def close(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from rsd.engines.base import Totals
+from rsd.engines.reading import common_prefix
 from rsd.engines.row_cache import RowCache
 
 LARGEST_GROUP = 64  # rows that read more than one new token in one forward, and
@@ -120,6 +121,14 @@ class Batcher:
         for request in list(self.running):
             _row(request).tokens = []
             self._release(request)
+
+    def forget(self) -> None:
+        """Forget what the rows hold that no request runs in."""
+        for row in self._idle.values():
+            row.prompt, row.tokens = (), []
+        self._of_prompt.clear()
+        for request in self.running:
+            self._of_prompt[request.prompt].add(_row(request))
 
     def _reading(self, *, opening: bool) -> list[list[Request]]:
         """Requests with more than one new token, similar numbers of them together: those that open, or the others."""
@@ -235,15 +244,15 @@ class Batcher:
         """Whether `request` begins as one of `others` does for longer than as any row does, by two tokens or more."""
         if not others:
             return False
-        held = max(_common_prefix(row.tokens, request.tokens) for row in self._of_prompt[request.prompt])
-        shared = max(_common_prefix(other.tokens, request.tokens) for other in others)
+        held = max(common_prefix(row.tokens, request.tokens) for row in self._of_prompt[request.prompt])
+        shared = max(common_prefix(other.tokens, request.tokens) for other in others)
         return min(shared, len(request.tokens) - request.reads) > held + 1
 
     def _admit(self, request: Request) -> None:
         """Give the request the idle row that already holds most of it, else the least recently used."""
         relatives = self._of_prompt.get(request.prompt, set())
         reusable = len(request.tokens) - request.reads  # these must run: their outputs are what is asked for
-        shared = {row: min(_common_prefix(row.tokens, request.tokens), reusable) for row in relatives}
+        shared = {row: min(common_prefix(row.tokens, request.tokens), reusable) for row in relatives}
         closest = max(shared, key=lambda row: (shared[row], -row.index), default=None)
         own = max((row for row in shared if row.index in self._idle), key=lambda row: shared[row], default=None)
         if own is not None:
@@ -274,10 +283,3 @@ class Batcher:
 def _row(request: Request) -> Row:
     assert request.row is not None, "only admitted requests run"
     return request.row
-
-
-def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    shortest = min(len(a), len(b))
-    if a[:shortest] == b[:shortest]:
-        return shortest
-    return next(i for i in range(shortest) if a[i] != b[i])

@@ -37,6 +37,16 @@ class Replicas:
         """Take an engine into service."""
         self._engines.append(engine)
 
+    async def forget(self) -> None:
+        """Empty the prefix caches."""
+        self.of_prompt.clear()
+        await asyncio.gather(*(engine.reset_prefix_cache() for engine in self._engines))
+
+    @property
+    def block(self) -> int:
+        """Tokens of a block of the prefix cache."""
+        return int(self._engines[0].vllm_config.cache_config.block_size)
+
     async def shutdown(self) -> None:
         """Stop the engines and their processes, all at the same time: vLLM waits seconds for each."""
         ending, self._engines = self._engines, []  # vLLM ends an engine again when it is collected: keep none

@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM
 
 from rsd.cost import Shape
 from rsd.engines.assisted import AssistedPolicy
-from rsd.engines.base import ModelSource, Totals
+from rsd.engines.base import Call, ModelSource, Totals
 from rsd.engines.batched import BatchedClassifier, BatchedPolicy, Submit
 from rsd.engines.batcher import Advance, Batcher, Request
 from rsd.engines.classifiers import load_classifier, width
@@ -89,6 +89,15 @@ class TransformersEngine:
         for role, more in (self._assisted.totals if self._assisted else {}).items():
             totals[role] = totals.get(role, Totals()) + more
         return totals
+
+    async def forget(self) -> None:
+        """Forget what the rows of every cache hold."""
+        for batcher in self._batchers.values():
+            batcher.forget()
+
+    def reused(self, role: Role, call: Call, shared: int) -> int:
+        """All `shared` tokens, save where a drafter writes ahead: that reads the whole context in every call."""
+        return 0 if self._assisted is not None and role == "target" and call == "generate" else shared
 
     async def close(self) -> None:
         """Stop the loop and forget the models."""

@@ -21,7 +21,7 @@ from annotated_types import Gt
 from transformers import AutoModelForCausalLM, GenerationConfig
 
 from rsd.cost import Shape
-from rsd.engines.base import ModelSource, Totals
+from rsd.engines.base import Call, ModelSource, Totals
 from rsd.engines.checkpoint import shapes_in
 from rsd.engines.classifiers import architecture, classifier_from_config, width
 from rsd.engines.loading import incomplete, load_config, load_tokenizer, shape_of
@@ -103,6 +103,15 @@ class VLLMEngine:
     def totals(self) -> Mapping[Role, Totals]:
         """Tokens that each loaded model ran so far, as vLLM reports them by request."""
         return {role: replicas.totals for role, replicas in self._replicas.items()}
+
+    async def forget(self) -> None:
+        """Empty the prefix cache of every engine."""
+        await asyncio.gather(*(replicas.forget() for replicas in self._replicas.values()))
+
+    def reused(self, role: Role, call: Call, shared: int) -> int:
+        """Whole blocks of the cache; none for the log-probabilities of a text, which vLLM reads past it."""
+        block = self._replicas[role].block
+        return 0 if call == "logprobs" else shared // block * block
 
     async def close(self) -> None:
         """Stop every engine and its workers."""

@@ -32,6 +32,12 @@ class Described(ABC):
     def settings(self) -> Mapping[str, Any]:
         """Every setting that its output depends on: part of the run's identity."""
 
+    @property
+    def work(self) -> Mapping[Role, float]:
+        """Tokens that each model writes or judges for one token of an answer, for estimates of cost: one at most, where
+        a method does not say otherwise."""
+        return dict.fromkeys(self.roles, 1.0)
+
     def check(self, limits: Limits) -> None:  # noqa: B027 - most methods have nothing to check
         """Raises ConfigError where its settings, or `limits`, do not go together."""
 
@@ -51,6 +57,16 @@ class Method(Described):
     def reads_likelihoods(self) -> bool:
         """Whether draft and target judge each other's tokens."""
         return False
+
+    @property
+    def work(self) -> Mapping[Role, float]:
+        """As of any method; of the tokens that are drafted ahead, half are taken to be kept."""
+        work = dict(super().work)
+        if self.num_speculative_tokens:
+            rounds = 2 / (self.num_speculative_tokens + 1)
+            work["draft"] = work.get("draft", 0.0) + rounds * self.num_speculative_tokens
+            work["target"] = rounds * (self.num_speculative_tokens + 1)
+        return work
 
     @abstractmethod
     async def solve(self, trajectory: Trajectory) -> None:
@@ -72,6 +88,11 @@ class Selection(Described):
 
     role: PolicyRole
     n: int
+
+    @property
+    def work(self) -> Mapping[Role, float]:
+        """Beside that of the run which draws the samples."""
+        return {role: float(self.n) for role in self.roles if role != self.role}
 
     @abstractmethod
     def choose(self, candidates: Sequence[Candidate]) -> int:

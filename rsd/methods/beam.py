@@ -56,6 +56,10 @@ class Beam(Method):
     def settings(self) -> Mapping[str, Any]:
         return {"method": "beam", "width": self.width, "expansion": self.expansion, "generator": self.generator}
 
+    @property
+    def work(self) -> Mapping[Role, float]:
+        return dict.fromkeys(self.roles, float(self.width * self.expansion))
+
     async def solve(self, trajectory: Trajectory) -> None:
         if trajectory.ended:
             return

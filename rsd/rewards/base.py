@@ -62,18 +62,24 @@ class ProcessReward:
         self._prompt = lru_cache(maxsize=4096)(partial(adapter.prompt, classifier.tokenizer))
         self._step = lru_cache(maxsize=65536)(partial(adapter.step, classifier.tokenizer))
 
+    def context(self, question: str, steps: Sequence[str]) -> Context:
+        """What the model reads: the question and `steps` in its own format.
+
+        Raises PRMContextError beyond `max_length` (nothing is ever cut).
+        """
+        prompt = self._prompt(question)
+        response = tuple(token for text in steps for token in self._step(text))
+        if len(prompt) + len(response) > self._max_length:
+            raise PRMContextError(f"{len(prompt) + len(response)} tokens exceed prm.max_length={self._max_length}")
+        return Context(prompt=prompt, response=response)
+
     async def score(self, question: str, steps: Sequence[str]) -> Reward:
         """Reward of the newest of `steps`, given the others.
 
-        Raises PRMContextError beyond `max_length` (nothing is ever cut), RewardError when the value
-        is not a finite number within the adapter's bounds.
+        Raises PRMContextError as `context`, RewardError when the value is not a finite number within the adapter's
+        bounds.
         """
-        prompt = self._prompt(question)
-        pieces = [self._step(text) for text in steps]
-        response = tuple(token for piece in pieces for token in piece)
-        if len(prompt) + len(response) > self._max_length:
-            raise PRMContextError(f"{len(prompt) + len(response)} tokens exceed prm.max_length={self._max_length}")
-        answer = await self._classifier.classify(Context(prompt=prompt, response=response))
+        answer = await self._classifier.classify(self.context(question, steps))
         value = self._adapter.value(answer.logits)
         low, high = self._adapter.bounds
         if not (math.isfinite(value) and low <= value <= high):
@@ -81,4 +87,4 @@ class ProcessReward:
                 f"The reward model gave {value} for step {len(steps)}, which is no reward in [{low:g}, {high:g}]; "
                 "its weights may be corrupt, or its dtype too narrow (prm.dtype)."
             )
-        return Reward(value=value, usage=replace(answer.usage, verified=len(pieces[-1])))
+        return Reward(value=value, usage=replace(answer.usage, verified=len(self._step(steps[-1]))))

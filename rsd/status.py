@@ -1,0 +1,70 @@
+"""How far stored runs are, from their own files: no sweep, scheduler or log is asked.
+
+python -m rsd.status                                # every run under results/
+python -m rsd.status tiny_chain failed              # those that all of the words occur in
+python -m rsd.status benchmark=math500 delta=0.7 --results /scratch/results
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import orjson
+
+from rsd.errors import StoreError
+from rsd.report.terminal import percent
+from rsd.state import State, stored_state
+from rsd.store import read_manifest
+from rsd.sweep.table import print_failures, print_states
+
+
+def state_in(folder: Path) -> State:
+    """The state of the run in `folder`; what cannot be read of it is its error."""
+    try:
+        return stored_state(folder)
+    except StoreError as error:
+        return State(done=0, errors=0, asked=0, error=str(error))
+
+
+def words_of(folder: Path, state: State) -> str:
+    """What filters are looked for in: ``benchmark=… status=… model=… prm=…`` and the run's name."""
+    words = [f"benchmark={folder.parent.name}", f"status={state.name}", folder.name]
+    try:
+        manifest = read_manifest(folder)
+    except StoreError:  # it failed before there was one
+        return " ".join(words)
+    return " ".join([*words, *(f"{key}={manifest.get(key)}" for key in ("model", "prm")), manifest["name"]])
+
+
+def accuracy_in(folder: Path) -> str:
+    """The accuracy in ``summary.json``, which the last invocation that ended has written; a dash without one."""
+    path = folder / "summary.json"
+    return percent(orjson.loads(path.read_bytes())["accuracy"] if path.exists() else None)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; return the exit status, 2 where there are no runs."""
+    parser = argparse.ArgumentParser(prog="python -m rsd.status", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "filters", nargs="*", metavar="WORD", help="show runs with all of these words, as status=failed"
+    )
+    parser.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER", help="default: %(default)s")
+    options = parser.parse_args(arguments)
+    folders = sorted(path for path in (options.results / "runs").glob("*/*") if path.is_dir())
+    if not folders:
+        print(f"There are no runs in {options.results / 'runs'}; --results names another folder.", file=sys.stderr)
+        return 2
+    states = {folder: state_in(folder) for folder in folders}
+    shown = {f: s for f, s in states.items() if all(word in words_of(f, s) for word in options.filters)}
+    named = {f"{folder.parent.name}/{folder.name}": state for folder, state in shown.items()}
+    print_states([(name, s, [accuracy_in(f)]) for f, (name, s) in zip(shown, named.items(), strict=True)], ["accuracy"])
+    for name, state in named.items():
+        if state.holder:
+            print(f"{name}: {state.holder} works on it")
+    print_failures(named.items())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

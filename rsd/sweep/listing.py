@@ -1,0 +1,81 @@
+"""What a sweep prints: before it, what it would do (``dry_run=true``); after it, what came out and what failed.
+
+print_forecast(runs)
+print_outcome(runs)   # raises SweepError where a run is not done
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from rsd.errors import SweepError
+from rsd.report.terminal import NONE, flops_cell, flops_unit
+from rsd.state import State, state_of
+from rsd.status import accuracy_in
+from rsd.sweep.estimate import Estimate, estimate
+from rsd.sweep.runs import Run, group
+from rsd.sweep.table import print_failures, print_states
+
+
+def print_forecast(runs: Sequence[Run]) -> None:
+    """Print what would run: each run's state, and what the rest of it would cost (`rsd.sweep.estimate`)."""
+    states = [_state(run) for run in runs]
+    estimates = estimate(run.plan for run in runs if run.plan)
+    costs = [_cost(run, estimates) for run in runs]
+    jobs = group([run for run in runs if not run.complete])
+    gpus = {id(run): job.gpus for job in jobs for run in job.runs}
+    unit, size = flops_unit(cost.flops for cost in costs)
+    print_states(
+        [
+            (run.name, state, [flops_cell(cost.flops, size), _hours(cost, 1), _hours(cost, gpus.get(id(run), 0))])
+            for run, state, cost in zip(runs, states, costs, strict=True)
+        ],
+        [unit, "hours", "GPU-hours"],
+    )
+    whole = _sum(estimates.values())
+    print(
+        f"{len(runs)} runs, {sum(state.name == 'done' for state in states)} done. The rest: {len(jobs)} jobs, about "
+        f"{flops_cell(whole.flops, size)} {unit} (2 a parameter and token; RSD as if every step were rejected)."
+    )
+    print_failures((run.name, state) for run, state in zip(runs, states, strict=True))
+
+
+def print_outcome(runs: Sequence[Run], error: str | None) -> None:
+    """Print what came out of every run, and why some failed. `error`: what a job failed with, as a whole.
+
+    Raises SweepError where a run is not done.
+    """
+    states = [_state(run) for run in runs]
+    print()
+    accuracies = [accuracy_in(run.plan.folder) if run.plan else NONE for run in runs]
+    print_states([(r.name, s, [a]) for r, s, a in zip(runs, states, accuracies, strict=True)], ["accuracy"])
+    print_failures((run.name, state) for run, state in zip(runs, states, strict=True))
+    undone = sum(state.name != "done" for state in states)
+    if undone:
+        raise SweepError(
+            f"{undone} of {len(runs)} runs are not done{f' (a job failed: {error})' if error else ''}; the same "
+            "command goes on with what is missing."
+        )
+
+
+def _state(run: Run) -> State:
+    return state_of(run.plan) if run.plan else State(done=0, errors=0, asked=0, error=run.error)
+
+
+def _cost(run: Run, estimates: Mapping[Path, Estimate]) -> Estimate:
+    plans = (run.plan.drawn, run.plan) if run.plan else ()
+    return _sum(estimates[plan.folder] for plan in plans if plan)
+
+
+def _sum(estimates: Iterable[Estimate]) -> Estimate:
+    """Together; unknown where one is."""
+    every = list(estimates)
+    return Estimate(_total([e.flops for e in every]), _total([e.hours for e in every]))
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if values and len(known) == len(values) else None
+
+
+def _hours(cost: Estimate, devices: int) -> str:
+    return NONE if cost.hours is None or not devices else f"{cost.hours * devices:.3g}"

@@ -1,0 +1,84 @@
+"""Status tells the truth from the runs' own files."""
+
+import os
+from pathlib import Path
+
+import orjson
+import pytest
+
+from rsd.invocation import invoke
+from rsd.lock import RunLock
+from rsd.plan import make_plan
+from rsd.status import main
+from tests.conftest import compose_config
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    config = compose_config(f"results_dir={tmp_path}", "method=single", "limit=4")
+    invoke(config)
+    return make_plan(config).folder
+
+
+def shown(tmp_path: Path, capsys: pytest.CaptureFixture[str], *filters: str) -> str:
+    capsys.readouterr()
+    assert main([*filters, "--results", str(tmp_path)]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_whole_run_is_done(tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert f"tiny_chain/{folder.name}   done" in shown(tmp_path, capsys)
+
+
+def test_what_was_lost_is_missing_whatever_was_noted(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("records.jsonl", "grades.jsonl"):
+        lines = (folder / name).read_bytes().splitlines(keepends=True)
+        (folder / name).write_bytes(b"".join(lines[:3]))
+    assert f"{folder.name}   3 of 4" in shown(tmp_path, capsys)
+
+
+def test_a_run_is_running_while_its_holder_lives(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with RunLock(folder / "lock.json"):
+        output = shown(tmp_path, capsys)
+        assert "running, 4 of 4" in output
+        assert f"process {os.getpid()} on" in output
+        lock = orjson.loads((folder / "lock.json").read_bytes())
+        (folder / "lock.json").write_bytes(orjson.dumps({**lock, "started": 1.0}))  # of a process that is gone
+        assert f"{folder.name}   done" in shown(tmp_path, capsys)
+
+
+def test_a_failure_is_told_with_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "config.json").write_text("{")
+    config = compose_config(f"results_dir={tmp_path}", "method=single", f"model.target.path={broken}")
+    with pytest.raises(Exception, match="cannot read the weights"):
+        invoke(config)
+    output = shown(tmp_path, capsys, "status=failed")
+    assert "failed" in output
+    assert "cannot read the weights" in output
+    assert f"Log: {make_plan(config).folder / 'error.log'}" in output
+
+
+def test_filters_are_words_that_all_occur(tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    invoke(compose_config(f"results_dir={tmp_path}", "delta=0.6", "limit=2"))
+    assert folder.name not in shown(tmp_path, capsys, "delta=0.6")
+    assert folder.name in shown(tmp_path, capsys, "benchmark=tiny_chain", "status=done", "target")
+    assert folder.name not in shown(tmp_path, capsys, "benchmark=tiny_story")
+
+
+def test_a_file_that_cannot_be_read_is_that_runs_failure(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (folder / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "records.jsonl").write_bytes(b"nonsense\n" + b"".join(lines))
+    assert "line 1 is broken" in shown(tmp_path, capsys)
+
+
+def test_no_runs_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--results", str(tmp_path)]) == 2
+    assert "There are no runs in" in capsys.readouterr().err
