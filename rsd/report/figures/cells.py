@@ -17,7 +17,7 @@ ACCURACY = ["accuracy", "accuracy_low", "accuracy_high"]
 DRAFT_ONLY = ["draft_only", "draft_only_low", "draft_only_high"]
 
 
-def measured(run: "pd.Series[Any]") -> dict[str, Any]:
+def measured(run: pd.Series) -> dict[str, Any]:
     """A run's configuration, accuracy and draft-only share, in the columns of figures."""
     told = {key: run[key] for key in ("benchmark", "questions", "size", "complete", "run_id", "accuracy")}
     interval = {"accuracy_low": run["low"], "accuracy_high": run["high"]}
@@ -34,12 +34,13 @@ def share(part: int, whole: int, column: str) -> dict[str, float]:
 def beside(ours: pd.DataFrame, printed: pd.DataFrame, on: list[str]) -> pd.DataFrame:
     """Our rows with the paper's numbers beside them, matched `on` these columns, rows that only one has included.
 
-    Each column ``paper_<x>`` of `printed`, in the unit of our `x`, gets a ``<x>_difference``: ours less the paper's.
+    Each number ``paper_<x>`` of `printed`, in the unit of our `x`, gets a ``<x>_difference``: ours less the paper's.
     """
     both = ours.merge(printed, how="outer", on=on)
-    for column in printed.columns.difference([*on, "paper_quality"], sort=False):
+    for column in printed.columns:
         own = column.removeprefix("paper_")
-        both[f"{own}_difference"] = both[own] - both[column]
+        if own != column and pd.api.types.is_numeric_dtype(printed[column]):
+            both[f"{own}_difference"] = both[own].astype(float) - both[column]
     return both
 
 

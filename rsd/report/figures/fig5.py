@@ -23,10 +23,8 @@ PANELS = {"accuracy": "accuracy", "draft_only": "draft only, of questions"}
 
 def data(source: Source) -> pd.DataFrame:
     """One row for each threshold (`line` rsd), and one for draft and target alone; the paper's numbers beside ours."""
-    preset = source.preset
-    asked = {"model": preset["pair"], "benchmark": preset["benchmark"]}
-    rsd = source.choose(**asked, method="rsd", weighting="binary", prm=preset["prm"])
-    alone = source.choose(**asked, method="single", stepwise=False)
+    rsd = source.choose("fig5", method="rsd")
+    alone = source.choose("fig5", method="single")
     rows = [{"line": "rsd", "delta": run["delta"], **measured(run)} for _, run in rsd.iterrows()]
     rows += [{"line": run["role"], **measured(run)} for _, run in alone.iterrows()]
     frame = pd.DataFrame(rows, columns=COLUMNS)

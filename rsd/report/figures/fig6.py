@@ -18,16 +18,10 @@ from rsd.report.figures import style
 from rsd.report.figures.cells import ACCURACY, RUN, beside, measured, partial
 from rsd.report.figures.source import Source
 
-FUNCTIONS: dict[str, dict[str, float]] = {
-    "constant": {"p": 0.6},
-    "binary": {"delta": 0.7},
-    "clipping": {},
-    "sigmoidal": {},
-    "logistic": {"alpha": 1.0, "delta": 0.6},
-}
-SYMBOLS = {"p": "p", "delta": "δ", "alpha": "α"}
+FUNCTIONS = ("constant", "binary", "clipping", "sigmoidal", "logistic")
+SYMBOLS = {"p": "p", "alpha": "α", "delta": "δ"}
 COSTS = [f"cost_{accounting}" for accounting in ACCOUNTINGS]
-COLUMNS = ["line", "delta", *RUN, *ACCURACY, "acceptance", *COSTS, "binary_at_cost", "gain_at_cost", "run_id"]
+COLUMNS = ["line", "parameters", *RUN, *ACCURACY, "acceptance", *COSTS, "binary_at_cost", "gain_at_cost", "run_id"]
 SWEEP = "binary sweep"
 
 
@@ -37,34 +31,30 @@ def data(source: Source) -> pd.DataFrame:
     `cost_<accounting>`: relative to the target alone. `binary_at_cost`: accuracy of binary at the function's
     `cost_passes`, interpolated between its thresholds; `gain_at_cost`: what the function has more than that.
     """
-    asked = {"model": source.preset["pair"], "benchmark": source.preset["benchmark"]}
-    rsd = source.choose(**asked, method="rsd", prm=[source.preset["prm"], None])
-    alone = source.choose(**asked, method="single", stepwise=False)
-    runs = pd.concat([alone.assign(line=alone["role"]), rsd.assign(line=_lines(rsd))], ignore_index=True)
-    runs = runs[runs["line"].notna()]
+    alone = source.choose("fig6", method="single")
+    functions = source.choose("fig6", method="rsd")
+    sweep = source.choose("fig5", method="rsd")
+    sweep = sweep[~sweep["run_id"].isin(functions["run_id"])]
+    chosen = [alone.assign(line=alone["role"]), functions.assign(line=functions["weighting"]), sweep.assign(line=SWEEP)]
+    runs = pd.concat(chosen, ignore_index=True)
     costs = _relative_costs(source.rows("solutions", runs), alone[alone["role"] == "target"])
     rows = [
-        {**run[["line", "delta", "acceptance"]], **measured(run), **costs.get(run["run_id"], {})}
+        {**run[["line", "acceptance"]], "parameters": _parameters(run), **measured(run), **costs.get(run["run_id"], {})}
         for _, run in runs.iterrows()
     ]
     frame = _at_equal_cost(pd.DataFrame(rows, columns=COLUMNS))
     return beside(frame, _printed(source), on=["line"]) if source.paper else frame
 
 
-def _lines(runs: pd.DataFrame) -> list[str | None]:
-    """The function that a run shows, by its parameters in the paper's figure; None for other parameters."""
-    lines = []
-    for _, run in runs.iterrows():
-        function, settings = run["weighting"], run["settings"]
-        parameters = FUNCTIONS.get(function)
-        shown = parameters is not None and all(settings[key] == value for key, value in parameters.items())
-        lines.append(function if shown else SWEEP if function == "binary" else None)
-    return lines
+def _parameters(run: pd.Series) -> str:
+    """δ=0.7, α=1 and the like; empty where the function has none."""
+    settings = run["settings"]
+    return ", ".join(f"{symbol}={settings[key]:g}" for key, symbol in SYMBOLS.items() if key in settings)
 
 
 def _relative_costs(solutions: pd.DataFrame, target: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Of each run, FLOPs over those of the target alone, on the questions that both answered; by accounting."""
-    own = solutions[solutions["error"].isna()].set_index("question_id")
+    own = solutions[solutions["error"].isna()].set_index(["question_id", "sample"])
     if target.empty:
         return {}
     reference = own[own["run_id"] == target["run_id"].iloc[0]]
@@ -79,7 +69,7 @@ def _relative_costs(solutions: pd.DataFrame, target: pd.DataFrame) -> dict[str, 
 def _at_equal_cost(frame: pd.DataFrame) -> pd.DataFrame:
     """With what binary reaches at the cost of each other function; NaN beyond the costs of its thresholds."""
     binary = frame[frame["line"].isin(["binary", SWEEP])].dropna(subset=["cost_passes"]).sort_values("cost_passes")
-    others = frame["line"].isin(FUNCTIONS.keys() - {"binary"}) & frame["cost_passes"].notna()
+    others = frame["line"].isin(set(FUNCTIONS) - {"binary"}) & frame["cost_passes"].notna()
     if len(binary) >= 2:
         costs, reached = binary["cost_passes"].astype(float), binary["accuracy"].astype(float)
         here = frame.loc[others, "cost_passes"].astype(float)
@@ -103,7 +93,9 @@ def draw(frame: pd.DataFrame) -> Figure:
     style.heading(plots, functions[functions["line"] == "binary"])
     by_function, by_cost = axes.flat
     by_function.set(ylabel="accuracy", xlim=(-0.6, len(FUNCTIONS) - 0.4))
-    by_function.set_xticks(range(len(FUNCTIONS)), [_label(name) for name in FUNCTIONS], fontsize=7)
+    told = functions.dropna(subset="parameters").set_index("line")["parameters"]
+    labels = [f"{function}\n{told.get(function, '')}" for function in FUNCTIONS]
+    by_function.set_xticks(range(len(FUNCTIONS)), labels, fontsize=7)
     by_cost.set(xlabel="FLOPs relative to the target alone (passes)")
     style.percent(by_cost, "x")
     for ax in axes.flat:
@@ -123,9 +115,3 @@ def draw(frame: pd.DataFrame) -> Figure:
         style.point(by_cost, row, "cost_passes", "accuracy", color=color, marker=mark, label=f"{role} alone")
     style.legend(plots, axes)
     return plots.figure
-
-
-def _label(function: str) -> str:
-    """The function's name over its parameters."""
-    parameters = ", ".join(f"{SYMBOLS[key]}={value:g}" for key, value in FUNCTIONS[function].items())
-    return f"{function}\n{parameters}"

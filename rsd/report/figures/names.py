@@ -5,8 +5,6 @@
 """
 
 import re
-from typing import Any
-
 import pandas as pd
 
 TITLES = {
@@ -29,7 +27,6 @@ METHODS = {
     "best_of_n": "BoN",
     "process_best_of_n": "Process BoN",
     "beam": "Beam",
-    "sample": "Samples",
 }
 
 
@@ -47,20 +44,20 @@ def size(model: str) -> str:
     return last.upper() if len(last) == 1 else model
 
 
-def models(run: "pd.Series[Any]") -> str:
+def models(run: pd.Series) -> str:
     """The sizes of draft, target and PRM, of those that the run's configuration uses."""
-    role = "target" if run["method"] == "speculative" else run["role"]
     used = {
-        "single": [role],
-        "sample": [role],
-        "majority": [role],
-        "best_of_n": [role, "prm"],
+        "single": [run["role"]],
+        "majority": [run["role"]],
+        "best_of_n": [run["role"], "prm"],
+        "process_best_of_n": [run["role"], "prm"],
+        "beam": [run["role"], "prm"],
         "speculative": ["draft", "target"],
     }.get(run["method"], ["draft", "target", "prm"])
     return "/".join(size(run[part]) for part in used if isinstance(run[part], str))
 
 
-def name(run: "pd.Series[Any]") -> str:
+def name(run: pd.Series) -> str:
     """The configuration without its threshold, as the paper's Figure 4 writes it."""
     if run["method"] == "single":
         return f"{run['role'].capitalize()} ({models(run)})"

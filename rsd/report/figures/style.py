@@ -23,14 +23,16 @@ from rsd.report.figures.names import title
 GREY, LIGHT = "#767676", "#C8C8C8"
 ORANGE, GREEN, BLUE, PURPLE, OLIVE = "#E69F00", "#009E73", "#0072B2", "#CC79A7", "#A08C00"
 DRAFT, TARGET, RSD = "#56B4E9", "#000000", "#D55E00"
-METHODS = {
-    "speculative": GREY,
-    "rsd": RSD,
-    "rsd_speculative": PURPLE,
-    "majority": ORANGE,
-    "best_of_n": GREEN,
-    "process_best_of_n": OLIVE,
-    "beam": BLUE,
+METHODS = {  # colour and mark, by the words of `rsd.report.figures.names`
+    "Draft": (DRAFT, "v"),
+    "Target": (TARGET, "^"),
+    "SD": (GREY, "P"),
+    "RSD": (RSD, "o"),
+    "RSD+SD": (PURPLE, "h"),
+    "Majority": (ORANGE, "D"),
+    "BoN": (GREEN, "s"),
+    "Process BoN": (OLIVE, "X"),
+    "Beam": (BLUE, "*"),
 }
 WEIGHTINGS = {"constant": ORANGE, "binary": RSD, "clipping": GREEN, "sigmoidal": BLUE, "logistic": PURPLE}
 RIGHT, WRONG = BLUE, ORANGE  # of answers
@@ -126,23 +128,16 @@ def line(axes: Axes, data: pd.DataFrame, x: str, y: str, *, color: str, label: s
 
 
 def point(
-    axes: Axes, data: pd.DataFrame, x: str, y: str, *, color: str, label: str | None = None, marker: str = "o"
+    axes: Axes, data: pd.DataFrame, x: str, y: str, *, color: str, label: str | None = None, **look: Any
 ) -> None:
-    """Our points of `y` over `x`, not joined, with bars from `<y>_low` to `<y>_high`; a grey face where the run is partial."""
-    for _, row in data[data[x].notna() & data[y].notna()].iterrows():
-        axes.errorbar(
-            row[x],
-            row[y],
-            [[row[y] - row[f"{y}_low"]], [row[f"{y}_high"] - row[y]]],
-            color=color,
-            marker=marker,
-            markerfacecolor=color if row["complete"] else LIGHT,
-            markersize=6,
-            elinewidth=1.0,
-            linestyle="none",
-            label=label,
-            zorder=3,
-        )
+    """Our points of `y` over `x` with bars from `<y>_low` to `<y>_high`; a grey face where the run is partial."""
+    data = data[data[x].notna() & data[y].notna()]
+    look = {"marker": "o", "markersize": 6, "elinewidth": 0.9, "linestyle": "none", "zorder": 3, **look}
+    for complete, of in data.groupby(data["complete"].astype(bool)):
+        bars = [(of[y] - of[f"{y}_low"]).astype(float), (of[f"{y}_high"] - of[y]).astype(float)]
+        face = {} if complete else {"markerfacecolor": LIGHT}
+        at = of[x].astype(float), of[y].astype(float)
+        axes.errorbar(*at, bars, color=color, label=label, **look, **face)
         label = None
 
 
