@@ -150,8 +150,7 @@ def _tables(
     owner = np.repeat(np.arange(len(records)), lengths)
 
     def total(values: Values) -> Floats:
-        sums: Floats = np.bincount(owner, weights=values, minlength=len(records))
-        return sums
+        return np.bincount(owner, weights=values, minlength=len(records)).astype(np.float64)
 
     own = dict(zip(RECORD, told, strict=False))
     sums = _sums(columns, used, total, shapes, delta, context)
