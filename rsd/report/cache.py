@@ -7,11 +7,11 @@ An entry belongs to the sizes and times of change of the run's files and to `VER
 like.
 """
 
-import logging
 import secrets
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,6 @@ from rsd.store import line_files, read_grades, read_lines, read_manifest
 
 if TYPE_CHECKING:
     import pandas as pd
-
-logger = logging.getLogger(__name__)
 
 VERSION = 1  # of what is stored; any change of the columns' meaning is a new one
 TABLES = ("solutions", "proposals")
@@ -74,6 +72,12 @@ def read_run(folder: Path, grader: str = "default") -> StoredRun:
     if place is not None:
         _write(place, tables, {"key": key, "row": row, "damaged": damaged, "invocations": invocations})
     return StoredRun(folder, row, tuple(damaged), tuple(invocations), lambda name: getattr(tables, name))
+
+
+@cache
+def tell(sentence: str) -> None:
+    """Say something on stderr, once in a process."""
+    print(sentence, file=sys.stderr)
 
 
 def row_of(folder: Path, manifest: Mapping[str, Any], grader: str, solutions: "pd.DataFrame") -> dict[str, Any]:
@@ -162,4 +166,4 @@ def _write(place: Path, tables: Tables, entry: Mapping[str, Any]) -> None:
             finally:
                 temporary.unlink(missing_ok=True)
     except OSError as error:
-        logger.warning("%s: cannot store the tables (%s); the next report reads the records again.", place, error)
+        tell(f"{place.parents[1]}: cannot store the tables ({error}); the next report reads the records again.")

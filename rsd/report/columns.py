@@ -71,9 +71,15 @@ def read_columns(
     """Read the records of `folder`; a record replaces one of the same sample that is an error.
 
     `delta`: the threshold that rewards may lie near to. `context`: tokens that the PRM was trained on. Broken lines
-    are told to `damaged`, and the others used.
+    are told to `damaged`, and the others used. Raises StoreError for a value that is of another type than its field.
     """
-    return _joined(list(_chunks(read_lines(folder, "records", _load, damaged), shapes, delta, context)), grades)
+    lines = read_lines(folder, "records", _load, damaged)
+    try:
+        return _joined(list(_chunks(lines, shapes, delta, context)), grades)
+    except (TypeError, ValueError, OverflowError) as error:  # of Arrow and NumPy, about a value
+        raise StoreError(
+            f"{folder} holds a record with a value of another type ({error}); mend or delete it"
+        ) from error
 
 
 def no_columns() -> Tables:

@@ -9,7 +9,6 @@
 ``docs/api.md`` lists the columns. The second call takes what it needs from ``results/cache/``.
 """
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -21,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from rsd.errors import StoreError
-from rsd.report.cache import StoredRun, named, read_run, row_of
+from rsd.report.cache import StoredRun, named, read_run, row_of, tell
 from rsd.report.columns import Tables, no_columns
 from rsd.report.questions import Questions
 from rsd.report.runs import PER_QUESTION
@@ -121,17 +120,11 @@ def _runs(results: Path, grader: str) -> Iterable[StoredRun]:
         try:
             run = read_run(folder, grader)
         except StoreError as error:
-            _tell(f"Left out: {error}")
+            tell(f"Left out: {error}")
             continue
         for sentence in run.damaged:
-            _tell(sentence)
+            tell(sentence)
         yield run
-
-
-@cache
-def _tell(sentence: str) -> None:
-    """Say something on stderr, once in a process."""
-    print(sentence, file=sys.stderr)
 
 
 def _chosen(runs: Sequence[StoredRun], filters: Mapping[str, Any]) -> list[StoredRun]:

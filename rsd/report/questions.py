@@ -4,12 +4,12 @@ questions = Questions()
 questions.of(Path("results/runs/math500/…"))["4eb56012a1b8"]   # ("5", "Algebra")
 """
 
-import sys
 from pathlib import Path
 
 import orjson
 
 from rsd.errors import RSDError, StoreError
+from rsd.report.cache import tell
 from rsd.store import read_manifest, write_json
 
 Told = tuple[str | None, str | None]
@@ -26,8 +26,11 @@ class Questions:
         """{question_id: (level, subject)} of the benchmark that the run in `folder` answered, None for what its rows
         do not say; empty, with one line on stderr, where it cannot be loaded."""
         manifest = read_manifest(folder)
-        data = manifest["identity"].get("benchmark", {}).get("data")
-        name = f"{manifest['benchmark']}-{data}.json"
+        try:
+            name = f"{manifest['benchmark']}-{manifest['identity']['benchmark']['data']}.json"
+        except KeyError:
+            tell(f"{manifest['benchmark']}: no levels and subjects, since {folder} does not say which data it is of")
+            return {}
         if name not in self._known:
             self._known[name] = self._stored(self._cache / name, folder, manifest["benchmark"])
         return self._known[name]
@@ -42,14 +45,14 @@ class Questions:
             pass
         try:
             told = _read(folder)
-        except (RSDError, KeyError) as error:
-            print(f"{benchmark}: no levels and subjects, since its questions cannot be read: {error}", file=sys.stderr)
+        except RSDError as error:
+            tell(f"{benchmark}: no levels and subjects, since its questions cannot be read: {error}")
             return {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_json(path, told)
         except (OSError, StoreError) as error:
-            print(f"{benchmark}: its levels and subjects are not stored: {error}", file=sys.stderr)
+            tell(f"{benchmark}: its levels and subjects are not stored: {error}")
         return told
 
 
