@@ -35,7 +35,7 @@ def whole_runs(invocations: "pd.DataFrame", solutions: "pd.DataFrame") -> "pd.Da
     """
     took = solutions.assign(took=solutions["t1"] - solutions["t0"])
     made = took.groupby("run_id").agg(all=("sample", "size"), by=("invocation", "nunique"), longest=("took", "max"))
-    told = invocations.merge(made, left_on="run_id", right_index=True, how="inner")
+    told = invocations.merge(made.reset_index(), on="run_id")
     alone = (told["by"] == 1) & (told["all"] == told["records"]) & told["stopped"].isna() & ~told["memo"].astype(bool)
     return told[alone & (told["longest"] > 0)].drop(columns=["all", "by", "longest"])
 
@@ -49,10 +49,10 @@ def latency(invocations: "pd.DataFrame", solutions: "pd.DataFrame") -> "pd.DataF
     """
     whole = whole_runs(invocations, solutions)
     took = solutions.assign(took=solutions["t1"] - solutions["t0"]).groupby("run_id")["took"]
-    times = took.quantile([0.5, 0.99]).unstack().set_axis(["p50", "p99"], axis=1).assign(mean=took.mean())
+    times = took.quantile(0.5).to_frame("p50").assign(p99=took.quantile(0.99), mean=took.mean())
     kept = whole[[*RUN, "engine", "concurrency", "records", "seconds"]]
     found = kept.assign(per_second=kept["records"] / kept["seconds"])
-    return found.merge(times, left_on="run_id", right_index=True).sort_values(RUN, ignore_index=True)
+    return found.merge(times.reset_index(), on="run_id").sort_values(RUN, ignore_index=True)
 
 
 def gpu_seconds(

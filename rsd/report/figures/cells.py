@@ -44,11 +44,12 @@ def beside(ours: pd.DataFrame, printed: pd.DataFrame, on: list[str]) -> pd.DataF
     return both
 
 
-def partial(data: pd.DataFrame) -> str:
-    """A sentence on the runs of a figure that have not answered their whole benchmark; nothing where all have."""
+def partial(data: pd.DataFrame, *, marks: bool = True) -> str:
+    """A sentence on the runs of a figure that have not answered their whole benchmark, whose `marks` are grey; nothing where
+    all have."""
     runs = data[data["complete"].eq(False)]
     if runs.empty:
         return ""
     counts = [f"{n:.0f}/{size:.0f}" for n, size in sorted(set(zip(runs["questions"], runs["size"], strict=True)))]
     listed = ", ".join(counts) if len(counts) <= 3 else f"{counts[0]} to {counts[-1]}"
-    return f"Grey marks: partial runs, of {listed} questions."
+    return f"{'Grey marks: partial' if marks else 'Partial'} runs, of {listed} questions."

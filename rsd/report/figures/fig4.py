@@ -1,6 +1,6 @@
 """Figure 4: what a question costs against accuracy, of every configuration.
 
-FLOPs per question, both logarithmic and in three accountings: passes (each sequential forward pass is one token), positions
+FLOPs per question on a logarithmic axis, in three accountings: passes (each sequential forward pass is one token), positions
 (each token written or judged) and full (each position really run, prompts and attention included). All models of a method
 count, the PRM too. Accuracy: share of questions with the right final answer, with 95% intervals. Names: draft/target/PRM.
 Points of one colour and mark are joined over thresholds δ, that at 0.7 is the large one. Dotted: the Pareto front, those
@@ -10,7 +10,7 @@ that no other beats in cost and accuracy.
     figure = draw(frame)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 from rsd.cost import ACCOUNTINGS
 from rsd.report.figures import style
 from rsd.report.figures.cells import ACCURACY, RUN, beside, measured, partial
+from rsd.report.figures.names import rank
 from rsd.report.figures.source import Source
 from rsd.report.pareto import pareto
 
@@ -29,7 +30,7 @@ EXPERIMENTS = ("fig4", "fig5", "table2", "table3")
 SHOWN = 0.7  # the threshold that the paper's figure shows
 COSTS = {f"flops_{accounting}": accounting for accounting in ACCOUNTINGS}
 COLUMNS = [*RUN, "method", "role", "pair", "prm", "n", "delta", *ACCURACY]
-FILLS = ("left", "full", "right", "none")
+FILLS = ("full", "left", "none", "right")  # from the largest PRM on
 WITH_PRM = ("RSD", "BoN", "Process BoN", "Beam")
 
 
@@ -45,12 +46,13 @@ def runs_of(source: Source) -> pd.DataFrame:
 
 def data(source: Source) -> pd.DataFrame:
     """One row for each configuration; ``front_<cost>``: whether it is on the Pareto front of complete runs."""
-    return finish(source, runs_of(source), list(COSTS))
+    return finish(source, runs_of(source), COSTS)
 
 
-def finish(source: Source, runs: pd.DataFrame, costs: Sequence[str]) -> pd.DataFrame:
-    """The columns of a figure with these `costs`, the fronts, and the paper's accuracies beside ours."""
-    frame = runs.reindex(columns=[*COLUMNS, *costs, "run_id"])
+def finish(source: Source, runs: pd.DataFrame, costs: Iterable[str], told: Sequence[str] = ()) -> pd.DataFrame:
+    """The columns of a figure with these `costs` and what is `told` beside them, the fronts, and the paper's
+    accuracies beside ours."""
+    frame = runs.reindex(columns=[*COLUMNS, *told, *costs, "run_id"])
     for cost in costs:
         known = frame[cost].where(frame["complete"].eq(True)).astype(float)
         frame[f"front_{cost}"] = pareto(known, frame["accuracy"].astype(float))
@@ -81,7 +83,7 @@ def panels(doc: str | None, frame: pd.DataFrame, costs: Mapping[str, str]) -> Fi
     margin = "paper_accuracy" in frame
     widths = [1.0] * len(costs) + [0.2] * margin
     plots, axes = style.subplots(doc, 1, len(widths), height=3.9, note=partial(frame), sharey=True, width_ratios=widths)
-    style.heading(plots, frame.drop_duplicates("benchmark").assign(configuration=""))
+    style.heading(plots, frame, configurations=False)
     looks = _looks(frame)
     for ax, (cost, label) in zip(axes.flat, costs.items(), strict=False):
         ax.set_xlabel(label)
@@ -107,8 +109,8 @@ def panels(doc: str | None, frame: pd.DataFrame, costs: Mapping[str, str]) -> Fi
 def _looks(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Of each series: the colour and mark of its method, filled by its PRM, edged in black for the large pair."""
     named = frame.drop_duplicates("series").set_index("series")["pair"]
-    prms = sorted({_models(series)[-1] for series in named.index if _method(series) in WITH_PRM})
-    fills = dict(zip(prms, FILLS, strict=False))
+    prms = sorted({_models(series)[-1] for series in named.index if _method(series) in WITH_PRM}, key=rank)
+    fills = dict(zip(reversed(prms), FILLS, strict=False))
     looks = {}
     for series, pair in named.items():
         color, mark = style.METHODS[_method(series)]

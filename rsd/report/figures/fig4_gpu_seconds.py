@@ -17,13 +17,15 @@ from rsd.report.figures.source import Source
 from rsd.report.latency import gpu_seconds
 
 COSTS = {"busy": "GPU-seconds per question, busy", "reserved": "GPU-seconds per question, reserved"}
+TOLD = ["concurrency", "devices"]
 
 
 def data(source: Source) -> pd.DataFrame:
-    """One row for each configuration; a cost is missing where the run was not whole, or its devices are not known."""
+    """One row for each configuration; times are missing where the run was not whole, or its devices are not known."""
     runs = runs_of(source)
     took = gpu_seconds(*(source.rows(kind, runs) for kind in ("invocations", "solutions", "proposals")))
-    return finish(source, with_costs(runs, took, ["concurrency", "devices", *COSTS]), [...])
+    took = took.reindex(columns=["run_id", *TOLD, *COSTS])
+    return finish(source, runs.merge(took, on="run_id", how="left"), COSTS, TOLD)
 
 
 def draw(frame: pd.DataFrame) -> Figure:

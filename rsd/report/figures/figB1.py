@@ -57,7 +57,7 @@ def draw(frame: pd.DataFrame) -> Figure:
             style.line(ax, of, "delta", quantity, color=style.RSD, label="RSD")
             style.printed(ax, of, "delta", f"paper_{quantity}", color=style.RSD)
             style.percent(ax)
-            ax.set(xlim=(-0.05, 1.05), xticks=[0, 0.5, 1], ylabel=label if column == 0 else None)
+            ax.set(xlim=(-0.05, 1.05), xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"], ylabel=label if column == 0 else None)
         axes[0, column].set_title(_title(level, of))
         axes[1, column].set_xlabel("threshold δ")
     if frame["run_id"].isna().all():

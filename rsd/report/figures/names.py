@@ -44,6 +44,11 @@ def size(model: str) -> str:
     return last.upper() if len(last) == 1 else model
 
 
+def rank(size: str) -> float:
+    """Sizes in their order."""
+    return float(size[:-1]) if re.fullmatch(r"[\d.]+B", size) else "SML".find(size) / 1000
+
+
 def models(run: pd.Series) -> str:
     """The sizes of draft, target and PRM, of those that the run's configuration uses."""
     used = {

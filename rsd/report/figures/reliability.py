@@ -52,7 +52,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     prms = list(frame["prm"].unique()) or ["the PRM"]
     options = {"sharex": True, "sharey": "row", "height_ratios": [2.4, 1]}
     plots, axes = style.subplots(__doc__, 2, len(prms), height=3.8, note=partial(frame), **options)
-    style.heading(plots, frame.drop_duplicates("benchmark").assign(configuration="RSD"))
+    style.heading(plots, frame, configurations=False)
     for (diagram, counts), prm in zip(axes.T, prms, strict=True):
         diagram.set_title(prm)
         diagram.plot([0, 1], [0, 1], color=style.GREY, linewidth=0.8, linestyle=":", label="reward = probability")

@@ -29,8 +29,8 @@ def data(source: Source) -> pd.DataFrame:
 def draw(frame: pd.DataFrame) -> Figure:
     """One panel for each PRM and threshold."""
     shown = list(frame.groupby(["prm", "delta"])) or [(("the PRM", 0.0), frame)]
-    plots, axes = style.subplots(__doc__, 1, len(shown), height=2.5, note=partial(frame), sharey=True)
-    style.heading(plots, frame.drop_duplicates("benchmark").assign(configuration="RSD"))
+    plots, axes = style.subplots(__doc__, 1, len(shown), height=2.5, note=partial(frame, marks=False), sharey=True)
+    style.heading(plots, frame, configurations=False)
     for ax, ((prm, delta), of) in zip(axes.flat, shown, strict=True):
         ax.set(title=f"{prm}, δ = {delta:g}", xlabel="reward of the step", yscale="log")
         for outcome, (color, pattern, label) in OUTCOMES.items():

@@ -90,11 +90,11 @@ def subplots(
     return plots, plots.subplots(rows, columns, squeeze=False, **options)
 
 
-def heading(plots: SubFigure, runs: pd.DataFrame) -> None:
-    """Name benchmark and configurations above the axes."""
+def heading(plots: SubFigure, runs: pd.DataFrame, *, configurations: bool = True) -> None:
+    """Name the benchmark, and the configurations, above the axes."""
     found = runs[runs["run_id"].notna()]
-    named = [title(benchmark) for benchmark in found["benchmark"].unique()] + list(found["configuration"].unique())
-    plots.suptitle(", ".join(named))
+    named = [title(benchmark) for benchmark in found["benchmark"].unique()]
+    plots.suptitle(", ".join([*named, *(found["configuration"].unique() if configurations else [])]))
 
 
 def legend(plots: SubFigure, axes: npt.NDArray[Any], **options: Any) -> None:
