@@ -28,7 +28,7 @@ from rsd.store import line_files, read_grades, read_lines, read_manifest
 if TYPE_CHECKING:
     import pandas as pd
 
-VERSION = 1  # of what is stored; any change of the columns' meaning is a new one
+VERSION = 2  # of what is stored; any change of the columns' meaning is a new one
 TABLES = ("solutions", "proposals")
 METADATA = b"rsd"
 

@@ -110,7 +110,7 @@ def _load(line: bytes) -> Line:
     try:
         proposals = data["proposals"]
         rows = [
-            (*_proposal(p), len(p["token_ids"]), None if (told := p["diagnostic"]) is None else orjson.dumps(told))
+            (*_proposal(p), len(p["token_ids"]), None if p["diagnostic"] is None else orjson.dumps(_told(p)))
             for p in proposals
         ]
         usages = [
@@ -120,6 +120,12 @@ def _load(line: bytes) -> Line:
         return _record(data), rows, usages
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"not a record of schema {SCHEMA}: {error}") from error
+
+
+def _told(proposal: Mapping[str, Any]) -> dict[str, Any]:
+    """The diagnostic; beside the text of the target's step in the same context, whether it is the proposal's own."""
+    told: dict[str, Any] = proposal["diagnostic"]
+    return {**told, "same_text": told["target_text"] == proposal["text"]} if "target_text" in told else told
 
 
 def _chunks(

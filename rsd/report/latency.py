@@ -49,7 +49,7 @@ def latency(invocations: "pd.DataFrame", solutions: "pd.DataFrame") -> "pd.DataF
     """
     whole = whole_runs(invocations, solutions)
     took = solutions.assign(took=solutions["t1"] - solutions["t0"]).groupby("run_id")["took"]
-    times = took.quantile([0.5, 0.99]).unstack().set_axis(["p50", "p99"], axis=1).assign(mean=took.mean())
+    times = took.quantile(0.5).to_frame("p50").assign(p99=took.quantile(0.99), mean=took.mean())
     kept = whole[[*RUN, "engine", "concurrency", "records", "seconds"]]
     found = kept.assign(per_second=kept["records"] / kept["seconds"])
     return found.merge(times.reset_index(), on="run_id").sort_values(RUN, ignore_index=True)
