@@ -11,9 +11,10 @@ What is missing is left empty; the runs that would fill it are listed with their
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from rsd.errors import ReportError, RSDError
+from rsd.errors import RSDError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -37,29 +38,24 @@ def report(results: Path, overrides: Sequence[str] = ()) -> list[str]:
     Raises ReportError where there is no run, before anything is written.
     """
     from rsd.report import load
+    from rsd.report.figures import write_all
     from rsd.report.missing import lacking
     from rsd.report.tables.cells import Stored
     from rsd.report.tables.layout import PAPER
     from rsd.report.tables.write import write_tables
     from rsd.report.wanted import configuration, presets
 
-    runs = load(results)
-    if runs.empty:
-        raise ReportError(
-            f"There are no runs in {results / 'runs'}, so nothing is written. Begin with python -m rsd.run -m "
-            "+experiment=table2 (the tiny family), or name another folder with --results."
-        )
-    stored = Stored(
-        runs=runs,
-        reference=load(results, grader="reference"),
-        solutions=load(results, rows="solutions"),
-    )
+    stored = Stored.read(results)
     lines = []
     with configuration():
         for preset in presets():
-            part = "" if preset == PAPER else preset
-            written = write_tables(stored, preset, overrides, results / "tables" / part)
-            lines.append(f"{len(written)} files in {results / 'tables' / part}")
+            part = "" if preset == PAPER else preset  # the paper's stand at the top
+            tables = write_tables(stored, preset, overrides, results / "tables" / part)
+            figures = write_all(partial(load, results), results / "figures" / part, preset, overrides)
+            lines.append(
+                f"preset={preset}: {len(tables)} files in {results / 'tables' / part}, {len(figures)} in "
+                f"{results / 'figures' / part}."
+            )
             lines += lacking(preset, stored.index, overrides, results)
     return lines
 

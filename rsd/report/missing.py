@@ -19,21 +19,21 @@ def lacking(preset: str, index: Index, overrides: Sequence[str], results: Path) 
     undone = {name: some for name, some in undone.items() if some}
     options = [f"preset={preset}", *overrides, *([] if str(results) == "results" else [f"results_dir={results}"])]
     if set(states.values()) == {"missing"}:
-        yield f"preset={preset}: none of its {len(states)} runs is there. {_command(undone, options)}"
+        yield f"  none of its {len(states)} runs is there: {_command(undone, options)}"
         return
     done = sum(state == "whole" for state in states.values())
-    yield f"preset={preset}: {done} of {len(states)} runs are whole." + (" To fill:" if undone else "")
+    yield f"  {done} of its {len(states)} runs are whole." + (" What fills the rest:" if undone else "")
     for name, some in undone.items():
-        yield f"  {name + ':':9} {_count(some, len(runs[name]), states)}  {_command([name], options)}"
+        yield f"    {name + ':':9} {_count(some, len(runs[name]), states)}  {_command([name], options)}"
     begun = [name for name in undone if any(states[run] != "missing" for run in runs[name])]
     by_words: defaultdict[Words, list[str]] = defaultdict(list)
     for run in dict.fromkeys(run for name in begun for run in undone[name]):
         state = states[run]
         by_words[run.words].append(run.benchmark if state == "missing" else f"{run.benchmark} ({state})")
     if by_words:
-        yield "  Missing or partial in experiments that have begun:"
+        yield "    Missing or partial in experiments that have begun:"
     for words, benchmarks in by_words.items():
-        yield f"    {' '.join(words)}: {', '.join(benchmarks)}"
+        yield f"      {' '.join(words)}: {', '.join(benchmarks)}"
 
 
 def _state(run: Asked, index: Index) -> str:

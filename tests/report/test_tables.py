@@ -14,9 +14,11 @@ from rsd.plan import make_plan
 from rsd.records import Record
 from rsd.report import load
 from rsd.report.__main__ import main
+from rsd.report.missing import lacking
 from rsd.report.paper import BENCHMARKS, numbers
 from rsd.report.tables.cells import Stored
 from rsd.report.tables.layout import TABLES, rows, runs_of_rows
+from rsd.report.tables.write import write_tables
 from rsd.report.threshold import delta_star
 from rsd.report.wanted import asked, composed, configuration, ordered
 from tests.conftest import compose_config
@@ -74,8 +76,12 @@ def golden(results: Path) -> Path:
     return results
 
 
-def report(results: Path, *arguments: str) -> int:
-    return main(["--results", str(results), *arguments])
+def report(results: Path) -> None:
+    """Write the tables, not the figures."""
+    stored = Stored.read(results)
+    with configuration():
+        write_tables(stored, "paper", (), results / "tables")
+        write_tables(stored, "tiny", (), results / "tables" / "tiny")
 
 
 def lines(results: Path, table: str, preset: str = "tiny") -> list[dict[str, str]]:
@@ -91,7 +97,7 @@ def line(results: Path, table: str, preset: str = "tiny", **labels: str) -> dict
 
 
 def test_golden_table_2(tmp_path: Path) -> None:
-    assert report(golden(tmp_path)) == 0
+    report(golden(tmp_path))
     rsd = line(tmp_path, "table2", method="RSD", setting="delta=0.7", prm="tiny_s", target="m")
     assert list(rsd)[:10] == ["family", "method", "setting", "target", "draft", "prm", "tiny_chain", "tiny_story",
                               "Avg", "diff_vs_single_target"]  # fmt: skip
@@ -154,7 +160,7 @@ def test_golden_other_tables(tmp_path: Path) -> None:
 
 def test_every_file_is_written_whatever_there_is(tmp_path: Path) -> None:
     write(tmp_path, TARGET, {"a"}, answers("a"))
-    assert report(tmp_path) == 0
+    assert main(["--results", str(tmp_path)]) == 0
     for folder in (tmp_path / "tables", tmp_path / "tables" / "tiny"):
         assert {path.name for path in folder.iterdir() if path.is_file()} == FILES
 
@@ -313,7 +319,7 @@ def test_no_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = tmp_path / "tables" / "tiny" / "table2.csv"
     old.parent.mkdir(parents=True)
     old.write_text("kept")
-    assert report(tmp_path) == 2
+    assert main(["--results", str(tmp_path)]) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert "python -m rsd.run -m +experiment=table2" in told.err
@@ -326,7 +332,7 @@ def test_damaged_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path = folder / "records.jsonl"
     first, *others = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([first[:-20] + b"\n", *others]))
-    assert report(tmp_path) == 0
+    report(tmp_path)
     told = capsys.readouterr().err
     assert "records.jsonl" in told
     assert "line 1" in told
@@ -334,19 +340,20 @@ def test_damaged_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert (alone["tiny_chain_n"], alone["tiny_chain_partial"]) == ("2", "50")
 
 
-def test_what_is_missing_and_what_fills_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_missing_and_what_fills_it(tmp_path: Path) -> None:
     write(tmp_path, TARGET, {"a"}, answers("abc"))
     write(tmp_path, DRAFT, {"a"}, answers("ab"))
-    report(tmp_path)
-    told = capsys.readouterr().out
+    index = Stored.read(tmp_path).index
     with configuration():
         every = len(asked("table3", "preset=tiny"))
-    command = f"python -m rsd.run -m +experiment=table3 preset=tiny results_dir={tmp_path}"
-    assert f"table3:   {every - 1} of {every} missing, 1 partial  {command}" in told
-    assert "method=single method.role=draft model=tiny: tiny_chain (2/3), tiny_story" in told
-    assert told.count("method=rsd model=tiny prm=tiny_m delta=0.7:") == 1
-    assert "preset=paper: none of its" in told
-    assert f"+experiment={','.join(['fig3', 'fig4'])}" in told
+        tiny = list(lacking("tiny", index, ["seed=0"], tmp_path))
+        (paper,) = lacking("paper", index, [], Path("results"))
+    command = f"python -m rsd.run -m +experiment=table3 preset=tiny seed=0 results_dir={tmp_path}"
+    assert f"    table3:   {every - 1} of {every} missing, 1 partial  {command}" in tiny
+    assert "      method=single method.role=draft model=tiny seed=0: tiny_chain (2/3), tiny_story" in tiny
+    assert sum("method=rsd model=tiny prm=tiny_m delta=0.7 seed=0:" in told for told in tiny) == 1
+    names = "fig3,fig4,fig5,fig6,figB1,table2,table3,table5,tableB1,tableB2"
+    assert paper == f"  none of its 398 runs is there: python -m rsd.run -m +experiment={names} preset=paper"
 
 
 @pytest.mark.parametrize(

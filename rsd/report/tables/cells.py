@@ -8,11 +8,13 @@ cell.whole                             # whether it enters averages and tests
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import pandas as pd
 
 from rsd.errors import ReportError, StoreError
+from rsd.report.frames import load
 from rsd.report.runs import samples_of
 from rsd.report.statistics import bootstrap
 from rsd.report.threshold import delta_star
@@ -29,6 +31,17 @@ class Stored:
     runs: pd.DataFrame
     solutions: pd.DataFrame
     reference: pd.DataFrame
+
+    @classmethod
+    def read(cls, results: Path) -> Self:
+        """All runs below ``<results>/runs/``. Raises ReportError where there is none."""
+        runs = load(results)
+        if runs.empty:
+            raise ReportError(
+                f"There are no runs in {results / 'runs'}, so nothing is written. Begin with python -m rsd.run -m "
+                "+experiment=table2 (the tiny family), or name another folder with --results."
+            )
+        return cls(runs, load(results, rows="solutions"), load(results, grader="reference"))
 
     def __post_init__(self) -> None:
         for frame, grader in ((self.runs, "default"), (self.reference, "reference")):
