@@ -1,6 +1,5 @@
 """What `load` gives of stored runs: values counted by hand, those of the summary, and what becomes of bad input."""
 
-import os
 import random
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ import pytest
 
 from rsd.cost import ACCOUNTINGS, flops_by_role
 from rsd.errors import StoreError
-from rsd.records import Record, Usage, dump
+from rsd.records import Record, Usage
 from rsd.report import load
 from rsd.report.cache import read_run, tell
 from rsd.report.summary import summarise
@@ -248,84 +247,6 @@ def test_another_grader_has_columns_of_its_own(results: Path) -> None:
     assert load(results, run_id="rsd-1")["accuracy"][0] == pytest.approx(1 / 3)
 
 
-def test_damaged_lines_are_named_once_and_the_rest_used(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tell.cache_clear()
-    folder = results / "runs/math500/rsd-1"
-    lines = (folder / "records.jsonl").read_bytes().splitlines()
-    (folder / "records.jsonl").write_bytes(b"\n".join([lines[0], b"garbage", b'{"schema":1}', lines[1]]) + b"\n")
-    grades = (folder / "grades.jsonl").read_bytes()
-    (folder / "grades.jsonl").write_bytes(b"[1]\n" + grades)
-    assert load(results, run_id="rsd-1")["questions"][0] == 2
-    told = capsys.readouterr().err
-    assert [
-        f"{name}, line {n} is broken" in told
-        for name, n in (("records.jsonl", 2), ("records.jsonl", 3), ("grades.jsonl", 1))
-    ] == [True] * 3
-    assert len(load(results, rows="proposals", run_id="rsd-1")) == 5
-    assert capsys.readouterr().err == "", "told once"
-    tell.cache_clear()
-    load(results)
-    assert "line 2 is broken" in capsys.readouterr().err, "also from the cache"
-
-
-def test_a_run_that_cannot_be_read_is_left_out(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tell.cache_clear()
-    (results / "runs/math500/rsd-1/manifest.json").write_text("{")
-    assert list(load(results)["run_id"]) == ["target-1"]
-    assert "rsd-1/manifest.json is not the manifest of a run" in capsys.readouterr().err
-
-
-def test_values_of_another_type_cost_their_run_only(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tell.cache_clear()
-    path = results / "runs/math500/rsd-1/records.jsonl"
-    path.write_bytes(path.read_bytes().replace(b'"reward":0.71', b'"reward":"0.71"'))
-    assert list(load(results)["run_id"]) == ["target-1"]
-    assert "rsd-1 holds a record with a value of another type" in capsys.readouterr().err
-
-
-def test_the_cache_follows_the_files(results: Path) -> None:
-    """A second reading takes nothing from the records; a new line, other grades and another manifest are seen."""
-    folder = results / "runs/math500/rsd-1"
-    before = load(results, run_id="rsd-1")
-    path = folder / "records.jsonl"
-    state, content = path.stat(), path.read_bytes()
-    path.write_bytes(b"#" * len(content))
-    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-    pd.testing.assert_frame_equal(load(results, run_id="rsd-1"), before)
-    path.write_bytes(content + dump(record("d", proposal("draft", 3, 0.9, True))) + b"\n")
-    with (folder / "grades.jsonl").open("ab") as grades:
-        grades.write(
-            orjson.dumps({"question_id": "d", "sample": 0, "correct": True, "extracted": "", "reason": "equal"})
-        )
-        grades.write(b"\n")
-    after = load(results, run_id="rsd-1")
-    assert (after["questions"][0], after["accuracy"][0]) == (4, 0.5)
-    assert len(load(results, rows="proposals", run_id="rsd-1")) == 6
-    (folder / "manifest.json").write_bytes(orjson.dumps(manifest(size=9)))
-    assert load(results, run_id="rsd-1")["size"][0] == 9
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1 and so on"])
-def test_a_broken_cache_is_made_anew(results: Path, content: bytes) -> None:
-    before = load(results, rows="proposals")
-    stored = sorted((results / "cache").rglob("*.parquet"))
-    assert len(stored) == 4
-    for path in stored:
-        path.write_bytes(content)
-    pd.testing.assert_frame_equal(load(results, rows="proposals"), before)
-
-
-def test_results_that_cannot_be_written_are_read_all_the_same(results: Path) -> None:
-    (results / "cache").write_text("not a folder")
-    assert len(load(results)) == 2
-
-
-def test_a_moved_folder_keeps_its_cache(results: Path, tmp_path: Path) -> None:
-    load(results)
-    moved = shutil.copytree(results, tmp_path / "moved")
-    assert load(moved, method="rsd")["folder"][0] == str(moved / "runs/math500/rsd-1")
-
-
 def test_invocations(tmp_path: Path) -> None:
     begun = {
         "invocation": 1, "start": "2026-01-01T00:00:00+00:00", "engine": {"_target_": "a.b.Engine"}, "host": "h",
@@ -370,7 +291,7 @@ def test_levels_of_a_benchmark_that_is_gone(results: Path, capsys: pytest.Captur
         solutions = load(results, rows="solutions")
         assert solutions["level"].isna().all()
     first, second = sorted(capsys.readouterr().err.splitlines())
-    assert "target-1 does not say which data" in first + second
+    assert "manifests do not say which data" in first + second
     assert "cannot read gone" in first + second
 
 
@@ -378,3 +299,19 @@ def test_importing_the_package_leaves_pandas_alone() -> None:
     """A run sums itself up without it; ``--help`` of a command does not wait for it."""
     code = "import sys, rsd.report, rsd.report.summary, rsd.compare; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_what_was_too_long_for_the_prm(tmp_path: Path) -> None:
+    """RSD ends there; a search drops the proposal; Best-of-N gives the sample no value. EOS alone has none either."""
+    cut = record(
+        "a", proposal("draft", 5, 0.9, True), proposal("draft", 9, step=1, kept=False), end_reason="prm_context"
+    )
+    store(tmp_path, "rsd", [cut, record("b", proposal("draft", 5, 0.9, True))], {"b"})
+    beams = [proposal("draft", 5, 0.9), *(proposal("draft", n, candidate=n, kept=False) for n in (4, 9, 1))]
+    search = {"method": "beam", "width": 2, "expansion": 2, "generator": "draft"}
+    store(tmp_path, "beam", [record("a", *beams)], {"a"}, manifest(settings=search, prm="judge"))
+    samples = [proposal("draft", 5, 0.9), proposal("draft", 50, candidate=1, kept=False)]
+    best = {"method": "best_of_n", "role": "draft", "n": 2, "aggregate": "last"}
+    store(tmp_path, "best", [record("a", *samples)], {"a"}, manifest(settings=best, prm="judge"))
+    store(tmp_path, "target", [record("a", proposal("target", 5))], {"a"}, manifest(settings=TARGET))
+    assert dict(load(tmp_path).set_index("run_id")["unscored"]) == {"rsd": 1, "beam": 2, "best": 1, "target": 0}
