@@ -116,7 +116,12 @@ def test_golden_table_2(tmp_path: Path) -> None:
     bounds = [float(rsd[f"tiny_chain_difference_{side}"]) for side in ("low", "high")]
     assert bounds == pytest.approx([-63.98, 63.98], abs=0.01)
     # b ended where the PRM could read no further, c at the limit of steps.
-    assert [rsd[f"tiny_chain_{key}"] for key in ("truncated", "failed", "prm_context")] == ["1", "0", "1"]
+    assert [rsd[f"tiny_chain_{key}"] for key in ("truncated", "failed", "prm_context", "unscored")] == [
+        "1",
+        "0",
+        "1",
+        "1",
+    ]
     # Of 5 draft steps of 55 tokens 4 of 50 were accepted; 0.71 lies within 0.02 of δ; c called the target; 5 steps
     # and 30 + 10 + 18 tokens were kept in 3 answers, 5 PRM calls made, 5 draft tokens wasted.
     told = ("acceptance", "acceptance_tokens", "near_delta", "draft_only", "steps", "response_tokens", "prm_calls")

@@ -41,7 +41,7 @@ class Stored:
                 f"There are no runs in {results / 'runs'}, so nothing is written. Begin with python -m rsd.run -m "
                 "+experiment=table2 (the tiny family), or name another folder with --results."
             )
-        return cls(runs, load(results, rows="solutions"), load(results, grader="reference"))
+        return cls(runs, load(results, rows="solutions", levels=False), load(results, grader="reference"))
 
     def __post_init__(self) -> None:
         for frame, grader in ((self.runs, "default"), (self.reference, "reference")):
