@@ -124,9 +124,9 @@ class Index:
         self._runs = {(row["benchmark"], row["run_id"]): row for row in runs.to_dict("records")}
         kinds = zip(runs["benchmark"], runs["model"], runs["method"], runs["delta"], strict=True)
         self._kinds = {(*kind[:2], _searching(kind[2]), _number(kind[3])) for kind in kinds}
-        self._data: defaultdict[str, set[str]] = defaultdict(set)
+        self._data: defaultdict[str, set[str | None]] = defaultdict(set)
         for benchmark, folder in zip(runs["benchmark"], runs["folder"], strict=True):
-            self._data[benchmark].add(read_manifest(Path(folder))["identity"]["benchmark"]["data"])
+            self._data[benchmark].add(read_manifest(Path(folder))["identity"].get("benchmark", {}).get("data"))
 
     def find(self, run: Asked) -> Mapping[str, Any] | None:
         """The stored run that `run` asks for; of runs on different files of one benchmark, that with the most

@@ -65,13 +65,14 @@ def _accuracy(heading: str, cell: Cell, line: Line) -> dict[str, Value]:
     return {
         f"{heading}_low": _percent(cell.low),
         f"{heading}_high": _percent(cell.high),
-        f"{heading}_n": cell.answered,
+        f"{heading}_n": None if cell.size is None else cell.answered,
         f"{heading}_size": cell.size,
         f"{heading}_partial": _percent(None if cell.whole else cell.accuracy),
         **_beside_paper(heading, whole, line),
         f"{heading}_reference": by_reference,
         f"{heading}_reference_minus_paper": _less(by_reference, line.paper.get(heading)),
         f"{heading}_delta": cell.delta,
+        f"{heading}_delta_paper": line.paper.get(f"{heading}_delta"),
         f"{heading}_spread": _percent(cell.spread),
     }
 

@@ -109,7 +109,9 @@ def rows(layout: Layout, chosen: str, overrides: Sequence[str] = ()) -> list[Row
 
     if chosen == PAPER:
         return [
-            row({label: printed[label] for label in layout.labels}, _swept(printed["run"], overrides), printed)
+            row(
+                {label: printed[label] for label in layout.labels}, _swept(printed["run"], overrides), _starred(printed)
+            )
             for printed in numbers(layout.name)
         ]
     return [
@@ -146,6 +148,15 @@ def _block(run: Words, chosen: str) -> str:
 
 def _told(run: Words) -> dict[str, str]:
     return dict(word.split("=", 1) for word in run)
+
+
+def _starred(printed: Mapping[str, str]) -> Mapping[str, str]:
+    """A row of the paper, with the thresholds (``MATH500_delta``) behind its δ*."""
+    configuration = ("family", "target", "draft", "prm")
+    same = [row for row in numbers("delta_star") if all(row[key] == printed.get(key) for key in configuration)]
+    if printed.get("setting") != "delta*" or not same:
+        return printed
+    return {**printed, **{f"{column}_delta": same[0][column] for column in BENCHMARKS if column in same[0]}}
 
 
 def _swept(run: str, overrides: Sequence[str]) -> list[Words]:

@@ -32,10 +32,10 @@ bootstrap's where a question has several outcomes); questions won/lost; McNemar'
 cells of this table that are compared with the same run.
 """
 ENDED = """\
-Solutions that failed (they count as wrong), were cut off by a limit, or ended because the PRM could read no further;
-steps that the PRM scored beyond the length it was trained on; all benchmarks together. Shares of the draft's steps, and
-of their tokens, that were accepted, of questions answered without the target, and what a question took: means over
-benchmarks.
+Solutions that failed (they count as wrong) or were cut off by a limit; steps and samples that were too long for the PRM
+(RSD then ends, search drops the step, Best-of-N the sample), and steps that it scored beyond the length it was trained
+on; all benchmarks together. Shares of the draft's steps, and of their tokens, that were accepted, of questions answered
+without the target, and what a question took: means over benchmarks.
 """
 
 
@@ -131,12 +131,12 @@ def _ended(layout: Layout, lines: Sequence[Line]) -> tuple[list[str], list[list[
         rows.append(
             [
                 *(line.labels.get(label, "") for label in layout.labels),
-                *(total("questions"), total("errors"), total(*TRUNCATED), total("end_prm_context")),
+                *(total("questions"), total("errors"), total(*TRUNCATED), total("unscored")),
                 *(total("beyond_context"), mean("acceptance", percent), mean("acceptance_tokens", percent)),
                 mean("draft_only", percent) if any(run["judged"] for run in runs) else "",
                 *(mean(name, "{:.1f}".format) for name in ("steps", "response_tokens", "prm_calls", "wasted_tokens")),
             ]
         )
-    headings = ["questions", "failed", "cut off", "PRM overflow", "beyond its context", "steps accepted, %"]
+    headings = ["questions", "failed", "cut off", "too long for PRM", "beyond its context", "steps accepted, %"]
     headings += ["tokens accepted, %", "draft alone, %", "steps", "tokens", "PRM calls", "draft tokens wasted"]
     return [*layout.labels, *headings], rows

@@ -18,6 +18,8 @@ from rsd.report.tables.text import markdown
 from rsd.report.tables.weightings import weightings
 from rsd.store import write_error
 
+JUDGED = "Win rates are given by AlpacaEval's own judge, which no run here calls.\n"
+
 
 def write_tables(stored: Stored, preset: str, overrides: Sequence[str], folder: Path) -> list[Path]:
     """Write every table of the paper with the models and benchmarks of `preset`, and return the files.
@@ -52,9 +54,10 @@ def _plain(preset: str) -> dict[str, str]:
         if preset == PAPER
     ]
     columns = [*headings, "paper_quality", *beside]
+    plot = "../figures/omega.png" if preset == PAPER else f"../../figures/{preset}/omega.png"
     return {
         "table1.csv": _csv(list(made[0]), made),
-        "table1.md": "# Table 1. Weighting functions\n\n" + _markdown(list(made[0]), made),
+        "table1.md": f"# Table 1. Weighting functions\n\n{_markdown(list(made[0]), made)}\n![ω(r)]({plot})\n",
         "table6.csv": _csv(columns, lines),
         "table6.md": f"# Table 6. Open-ended questions (AlpacaEval)\n\n`preset={preset}`.\n\n"
         + _markdown(columns, lines),
