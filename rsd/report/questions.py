@@ -29,7 +29,7 @@ class Questions:
         try:
             name = f"{manifest['benchmark']}-{manifest['identity']['benchmark']['data']}.json"
         except KeyError:
-            tell(f"{manifest['benchmark']}: no levels and subjects, since {folder} does not say which data it is of")
+            tell(f"{manifest['benchmark']}: no levels and subjects, since manifests do not say which data they are of")
             return {}
         if name not in self._known:
             self._known[name] = self._stored(self._cache / name, folder, manifest["benchmark"])

@@ -370,7 +370,7 @@ def test_levels_of_a_benchmark_that_is_gone(results: Path, capsys: pytest.Captur
         solutions = load(results, rows="solutions")
         assert solutions["level"].isna().all()
     first, second = sorted(capsys.readouterr().err.splitlines())
-    assert "target-1 does not say which data" in first + second
+    assert "manifests do not say which data" in first + second
     assert "cannot read gone" in first + second
 
 
