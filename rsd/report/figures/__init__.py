@@ -3,8 +3,8 @@
     with configuration():
         write_all(partial(load, "results"), Path("results/figures/tiny"), "tiny")
 
-A figure is a module with `data(source) -> DataFrame`, all numbers that are drawn, and `draw(frame) -> Figure`. What it shows
-is defined in its docstring, which stands under it as the caption.
+A figure is a module with `data(source) -> DataFrame`, all numbers that are drawn, and `draw(frame) -> Figure`. What
+it shows is defined in its docstring, which stands under it as the caption.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from rsd.report.figures import (
     fig4_seconds,
     fig5,
     fig6,
-    figB1,
+    fig_b1,
     omega,
     reliability,
     rewards,
@@ -40,7 +40,7 @@ FIGURES: dict[str, Drawing] = {
     "fig4_gpu_seconds": (fig4_gpu_seconds.data, fig4_gpu_seconds.draw),
     "fig5": (fig5.data, fig5.draw),
     "fig6": (fig6.data, fig6.draw),
-    "figB1": (figB1.data, figB1.draw),
+    "figB1": (fig_b1.data, fig_b1.draw),
     "figB2": (partial(fig3.data, experiment="figB2"), fig3.draw),
     "reliability": (reliability.data, reliability.draw),
     "rewards": (rewards.data, rewards.draw),
@@ -49,7 +49,7 @@ PAPER = "paper"  # the preset whose figures stand beside the paper's
 
 
 def write_all(load: Load, folder: Path, chosen: str, overrides: Sequence[str] = ()) -> list[Path]:
-    """Write every figure of the preset `chosen` as ``<name>.png``, ``.pdf`` and ``.csv`` into `folder`, which it creates.
+    """Write every figure of the preset `chosen` into `folder`, as ``<name>.png``, ``.pdf`` and ``.csv``.
 
     `load`: `rsd.report.load` with its folder bound. `overrides`: of the experiments, as on the command line. A figure
     without runs says so in its plot area. Returns the paths. Needs `rsd.report.wanted.configuration` around it.

@@ -1,8 +1,7 @@
 """What figures take from runs: accuracy and draft-only share with intervals, and which runs are partial.
 
-    measured(run)   # {"run_id": ..., "accuracy": 0.9, "accuracy_low": 0.87, "accuracy_high": 0.92, ...}
-    share(45, 50, "draft_only")
-    beside(frame, printed, on=["delta"])
+measured(run) # {"run_id": ..., "accuracy": 0.9, "accuracy_low": 0.87, "accuracy_high": 0.92, ...} share(45, 50,
+"draft_only") beside(frame, printed, on=["delta"])
 """
 
 from typing import Any
@@ -14,6 +13,7 @@ from rsd.report.statistics import wilson
 
 RUN = ["configuration", "benchmark", "questions", "size", "complete"]
 ACCURACY = ["accuracy", "accuracy_low", "accuracy_high"]
+PRINTED_OF = "math500"  # the benchmark of the paper's figures
 DRAFT_ONLY = ["draft_only", "draft_only_low", "draft_only_high"]
 
 
@@ -37,6 +37,7 @@ def beside(ours: pd.DataFrame, printed: pd.DataFrame, on: list[str]) -> pd.DataF
     Each number ``paper_<x>`` of `printed`, in the unit of our `x`, gets a ``<x>_difference``: ours less the paper's.
     """
     both = ours.merge(printed, how="outer", on=on)
+    both["benchmark"] = both["benchmark"].fillna(PRINTED_OF)
     for column in printed.columns:
         own = column.removeprefix("paper_")
         if own != column and pd.api.types.is_numeric_dtype(printed[column]):
@@ -45,11 +46,16 @@ def beside(ours: pd.DataFrame, printed: pd.DataFrame, on: list[str]) -> pd.DataF
 
 
 def partial(data: pd.DataFrame, *, marks: bool = True) -> str:
-    """A sentence on the runs of a figure that have not answered their whole benchmark, whose `marks` are grey; nothing where
-    all have."""
+    """A sentence on the runs of a figure that have not answered their whole benchmark, whose `marks` are grey; nothing
+    where all have."""
     runs = data[data["complete"].eq(False)]
     if runs.empty:
         return ""
     counts = [f"{n:.0f}/{size:.0f}" for n, size in sorted(set(zip(runs["questions"], runs["size"], strict=True)))]
     listed = ", ".join(counts) if len(counts) <= 3 else f"{counts[0]} to {counts[-1]}"
     return f"{'Grey marks: partial' if marks else 'Partial'} runs, of {listed} questions."
+
+
+def hollow(data: pd.DataFrame) -> str:
+    """A sentence on the paper's points, where there are any."""
+    return "Hollow diamonds, dotted: the paper's numbers." if "paper_quality" in data else ""

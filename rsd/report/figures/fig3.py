@@ -1,10 +1,10 @@
 """Figures 3 and B.2: rewards of the draft's and the target's steps in the same context, and who wins.
 
 In each context that RSD came to, the PRM scored the draft's step and one that the target wrote there, kept or not
-(score_target=all). Top: their mean rewards at each position in the response, with 95% intervals (mean ± 1.96 s/√n).
-Bottom: share of contexts in which the target's step has the higher reward, the draft's has, or neither: the steps are the
-same text, or their rewards are equal. Right solutions: those with the right final answer. Positions with fewer than 10
-contexts are not drawn.
+(score_target=all). Top: their mean rewards at each position in the response; middle: the mean difference in the same
+context, 0 where both wrote the same text; bands: 95% intervals (mean ± 1.96 s/√n). Bottom: share of contexts in which
+the target's step has the higher reward, the draft's has, or neither: the steps are the same text, or their rewards
+are equal. Right solutions: those with the right final answer. Positions with fewer than 10 contexts are not drawn.
 
     frame = data(source)               # Figure 3: the pair; Figure B.2: data(source, "figB2"), the large pair
     figure = draw(frame)
@@ -71,18 +71,25 @@ def _by_position(steps: pd.DataFrame) -> Iterator[dict[str, float]]:
 def draw(frame: pd.DataFrame) -> Figure:
     """Rewards above wins, of all solutions beside right ones."""
     printed = frame["paper_wins"].dropna().unique() if "paper_wins" in frame else []
-    note = "".join(f" The paper gives wins of {wins}; which pair is of right solutions is not certain." for wins in printed)
-    plots, axes = style.subplots(__doc__, 2, 2, height=3.8, note=partial(frame, marks=False) + note, sharex=True, sharey="row")
+    note = "".join(
+        f" The paper gives wins of {wins}; which pair is of right solutions is not certain." for wins in printed
+    )
+    options = {"sharex": True, "sharey": "row", "height_ratios": [1.2, 1, 1]}
+    plots, axes = style.subplots(__doc__, 3, 2, height=5.0, note=partial(frame, marks=False) + note, **options)
     style.heading(plots, frame)
-    for (rewards, wins), solutions in zip(axes.T, ("all", "right"), strict=True):
+    for (rewards, gains, wins), solutions in zip(axes.T, ("all", "right"), strict=True):
         of = frame[frame["solutions"] == solutions]
         total = of[of["position"].isna()]
         steps = of[of["position"].notna() & (of["contexts"] >= FEWEST)].astype({"position": int})
         rewards.set_title(f"{solutions} solutions" + "".join(_told(row) for _, row in total.iterrows()))
         style.line(rewards, steps, "position", "draft_reward", color=style.DRAFT, label="draft's step", linewidth=2.6)
-        style.line(rewards, steps, "position", "target_reward", color=style.TARGET, label="target's step", linestyle="--")
+        style.line(
+            rewards, steps, "position", "target_reward", color=style.TARGET, label="target's step", linestyle="--"
+        )
+        gains.axhline(0, color=style.GREY, linewidth=0.8)
+        style.line(gains, steps, "position", "difference", color=style.BLUE, label="difference", marker="s")
         below = np.zeros(len(steps))
-        for column, (label, color) in WINS.items():
+        for column, (label, color) in WINS.items() if len(steps) else ():
             height = (steps[column] / steps["contexts"]).astype(float)
             wins.bar(steps["position"], height, 0.8, below, color=color, label=label, edgecolor="white", linewidth=0.5)
             below += height.to_numpy()
@@ -92,16 +99,16 @@ def draw(frame: pd.DataFrame) -> Figure:
         if steps.empty:
             style.empty(rewards, "RSD with score_target=all")
     axes[0, 0].set_ylabel("mean reward")
-    axes[1, 0].set_ylabel("share of contexts")
-    style.legend(plots, axes)
+    axes[1, 0].set_ylabel("target's less\ndraft's reward")
+    axes[2, 0].set_ylabel("share of contexts")
+    style.legend(plots, axes, ncols=3)
     return plots.figure
 
 
 def _told(total: pd.Series) -> str:
-    """How all positions together went: contexts, who wins in percent of those that one wins, and their share."""
+    """How all positions together went: contexts, in how many one wins, and who."""
     won, lost, contexts = total["target_wins"], total["draft_wins"], total["contexts"]
     if not won + lost:
         return f", {contexts:,} contexts"
-    share = 100 * won / (won + lost)
-    where = f"of {100 * (won + lost) / contexts:.1f}% that one wins"
-    return f", {contexts:,} contexts\ntarget {share:.1f} : {100 - share:.1f} draft, {where}"
+    shares = [f"{role} {100 * of / (won + lost):.1f}%" for role, of in (("target", won), ("draft", lost))]
+    return f", {contexts:,} contexts\none wins in {100 * (won + lost) / contexts:.1f}%: {', '.join(shares)} of them"

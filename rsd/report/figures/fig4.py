@@ -1,10 +1,11 @@
 """Figure 4: what a question costs against accuracy, of every configuration.
 
-FLOPs per question on a logarithmic axis, in three accountings: passes (each sequential forward pass is one token), positions
-(each token written or judged) and full (each position really run, prompts and attention included). All models of a method
-count, the PRM too. Accuracy: share of questions with the right final answer, with 95% intervals. Names: draft/target/PRM.
-Points of one colour and mark are joined over thresholds δ, that at 0.7 is the large one. Dotted: the Pareto front, those
-that no other beats in cost and accuracy.
+FLOPs per question on a logarithmic axis, in three accountings: passes (each sequential forward pass is one token),
+positions (each token written or judged) and full (each position really run, prompts and attention included). All
+models of a method count, the PRM too. Accuracy: share of questions with the right final answer; a question that
+failed counts as wrong. Bars: 95% intervals. Names: draft/target/PRM; black edges: the large pair; half filled: the
+smaller PRM. Joined: thresholds δ, with the bar at 0.7, or numbers of samples N. Dotted: Pareto front of complete
+runs, which none beats in both cost and accuracy.
 
     frame = data(source)
     figure = draw(frame)
@@ -44,6 +45,11 @@ def runs_of(source: Source) -> pd.DataFrame:
     return runs.assign(pair=runs["model"].map(pairs), **told)
 
 
+def timed(runs: pd.DataFrame) -> pd.DataFrame:
+    """Those that decode: a choice among stored samples takes no time of its own."""
+    return runs[~runs["method"].isin(["majority", "best_of_n"])]
+
+
 def data(source: Source) -> pd.DataFrame:
     """One row for each configuration; ``front_<cost>``: whether it is on the Pareto front of complete runs."""
     return finish(source, runs_of(source), COSTS)
@@ -78,7 +84,7 @@ def draw(frame: pd.DataFrame) -> Figure:
 
 
 def panels(doc: str | None, frame: pd.DataFrame, costs: Mapping[str, str]) -> Figure:
-    """One panel for each of `costs` {column: label}; at the margin the paper's accuracies, whose costs are not known."""
+    """One panel for each of `costs` {column: label}; at the margin the paper's accuracies, of unknown cost."""
     frame = frame.assign(series=frame["configuration"].str.replace(r", N=\d+", "", regex=True))
     margin = "paper_accuracy" in frame
     widths = [1.0] * len(costs) + [0.2] * margin
@@ -89,15 +95,18 @@ def panels(doc: str | None, frame: pd.DataFrame, costs: Mapping[str, str]) -> Fi
         ax.set_xlabel(label)
         known = frame[frame[cost].notna()].astype({cost: float})
         if known.empty:
+            ax.set_xticks([])
             style.empty(ax, "any configuration\nwhose cost is known")
             continue
         front = known[known[f"front_{cost}"].eq(True)].sort_values(cost)
         ax.plot(front[cost], front["accuracy"], color=style.GREY, linestyle=":", linewidth=1.0, zorder=1)
-        for series, of in known.sort_values(["delta", "n"]).groupby("series", sort=False):
-            ax.plot(of[cost], of["accuracy"], linewidth=0.8, markersize=3, zorder=2, **looks[series])
-            large = of[of["delta"].isna() | (of["delta"] == SHOWN)]
-            style.point(ax, large, cost, "accuracy", label=series, **looks[series])
-        _logarithmic(ax)
+        for series, look in looks.items():
+            of = known[known["series"] == series].sort_values(["delta", "n"])
+            barred = of["delta"].isna() | (of["delta"] == SHOWN)
+            ax.plot(of[cost], of["accuracy"], color=look["color"], linewidth=0.8, zorder=2)
+            style.point(ax, of[~barred], cost, "accuracy", bars=False, **{**look, "markersize": 3})
+            style.point(ax, of[barred], cost, "accuracy", label=series, **look)
+        _logarithmic(ax, known[cost], label.split()[0])
     if margin:
         _margin(axes[0, -1], frame, looks)
     style.percent(axes[0, 0])
@@ -107,8 +116,13 @@ def panels(doc: str | None, frame: pd.DataFrame, costs: Mapping[str, str]) -> Fi
 
 
 def _looks(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Of each series: the colour and mark of its method, filled by its PRM, edged in black for the large pair."""
+    """Of each series, in the legend's order: colour and mark of its method, filled by its PRM, black edges for the
+    large pair."""
+    order = {method: i for i, method in enumerate(style.METHODS)}
     named = frame.drop_duplicates("series").set_index("series")["pair"]
+    named = named.loc[
+        sorted(named.index, key=lambda series: (named[series] == "large", order[_method(series)], series))
+    ]
     prms = sorted({_models(series)[-1] for series in named.index if _method(series) in WITH_PRM}, key=rank)
     fills = dict(zip(reversed(prms), FILLS, strict=False))
     looks = {}
@@ -116,7 +130,9 @@ def _looks(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
         color, mark = style.METHODS[_method(series)]
         fill = fills[_models(series)[-1]] if _method(series) in WITH_PRM else "full"
         edge = "black" if pair == "large" else color
-        looks[series] = {"color": color, "marker": mark, "fillstyle": fill, "markeredgecolor": edge}
+        size = 7.5 if pair == "large" else 5.5
+        look = {"color": color, "marker": mark, "fillstyle": fill, "markeredgecolor": edge, "markersize": size}
+        looks[series] = look
     return looks
 
 
@@ -128,11 +144,14 @@ def _models(series: str) -> list[str]:
     return series.partition(" (")[2].rstrip(")").split("/")
 
 
-def _logarithmic(axes: Axes) -> None:
-    """A logarithmic axis of cost, labelled at 1, 2 and 5 times powers of ten."""
+def _logarithmic(axes: Axes, costs: pd.Series, unit: str) -> None:
+    """A logarithmic axis, with as many labels as there is room for."""
+    decades = np.log10(costs.max() / costs.min())
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_major_locator(
+        LogLocator(subs=(1.0, 2.0, 5.0) if decades < 1.2 else (1.0, 3.0) if decades < 2.3 else (1.0,))
+    )
+    axes.xaxis.set_major_formatter(EngFormatter(sep="") if unit == "FLOPs" else lambda cost, _: f"{cost:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
@@ -140,5 +159,6 @@ def _margin(axes: Axes, frame: pd.DataFrame, looks: Mapping[str, dict[str, Any]]
     """The paper's accuracies as marks side by side, in the order of accuracy."""
     rows = frame[frame["paper_accuracy"].notna()].sort_values("paper_accuracy")
     for x, (_, row) in enumerate(rows.iterrows()):
-        axes.plot(x, row["paper_accuracy"], linestyle="none", label=row["series"], **looks[row["series"]])
-    axes.set(title="paper", xlabel="cost not\nknown", xticks=[], xlim=(-1, len(rows)))
+        look = {"linestyle": "none", "label": row["series"], "clip_on": False, **looks[row["series"]]}
+        axes.plot(x, row["paper_accuracy"], **look)
+    axes.set(title="paper", xlabel="cost not\nknown", xticks=[], xlim=(-1.5, len(rows) + 0.5))

@@ -1,8 +1,9 @@
 """Figure 4 with time for FLOPs: seconds per question against accuracy, of every configuration.
 
-Left: wall-clock seconds of a run over its questions, so that of many questions in flight. Right: median seconds from a
-question's first request to its last answer. Both are of the machine, the engine and the concurrency that the run had, and
-are taken of whole runs without a memo only. Accuracy, names and marks are those of Figure 4.
+Left: wall-clock seconds of a run over its questions, many of which were in flight at a time. Right: median seconds
+from a question's first request to its last answer. Both depend on machine, engine and concurrency, and are taken of
+runs that one invocation made, without a memo. Choosing among stored samples (majority, BoN) takes no time of its own,
+and is not shown. Accuracy, names and marks are those of Figure 4.
 
     frame = data(source)
     figure = draw(frame)
@@ -11,18 +12,18 @@ are taken of whole runs without a memo only. Accuracy, names and marks are those
 import pandas as pd
 from matplotlib.figure import Figure
 
-from rsd.report.figures.fig4 import finish, panels, runs_of
+from rsd.report.figures.fig4 import finish, panels, runs_of, timed
 from rsd.report.figures.source import Source
 from rsd.report.latency import latency
 
-COSTS = {"seconds_per_question": "wall-clock seconds per question", "p50": "median seconds to the answer"}
+COSTS = {"seconds_per_question": "seconds per question, wall-clock", "p50": "seconds to a question's answer, median"}
 TOLD = ["concurrency", "p99"]
 
 
 def data(source: Source) -> pd.DataFrame:
     """One row for each configuration; times are missing where the run was not whole."""
     runs = runs_of(source)
-    took = latency(source.rows("invocations", runs), source.rows("solutions", runs))
+    took = latency(source.rows("invocations", timed(runs)), source.rows("solutions", timed(runs)))
     took["seconds_per_question"] = 1 / took["per_second"]
     return finish(source, runs.merge(took[["run_id", *TOLD, *COSTS]], on="run_id", how="left"), COSTS, TOLD)
 

@@ -1,9 +1,9 @@
 """Figure 5: the threshold δ against accuracy, and against the share of questions that the draft answers alone.
 
-RSD with the binary weighting function at each threshold δ. Accuracy: share of questions whose final answer is right; a
-question that failed counts as wrong. Draft only: share of questions answered without a call of the target, right or
-wrong. Bands: 95% Wilson intervals. δ = 0 accepts every step; a reward can be exactly 1, so δ = 1 need not be the target
-alone.
+RSD with the binary weighting function at each threshold δ. Accuracy: share of questions whose final answer is right;
+a question that failed counts as wrong. Draft only: share of questions answered without a call of the target, right or
+wrong. Bands: 95% Wilson intervals. δ = 0 accepts every step; a reward can be exactly 1, so δ = 1 need not be the
+target alone.
 
     frame = data(source)
     figure = draw(frame)
@@ -13,8 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rsd.report.figures import style
-from rsd.report.figures.cells import ACCURACY, DRAFT_ONLY, RUN, beside, measured, partial
-from rsd.report.figures.names import title
+from rsd.report.figures.cells import ACCURACY, DRAFT_ONLY, RUN, beside, hollow, measured, partial
 from rsd.report.figures.source import Source
 
 COLUMNS = ["line", "delta", *RUN, *ACCURACY, *DRAFT_ONLY, "run_id"]
@@ -42,16 +41,16 @@ def _printed(source: Source) -> pd.DataFrame:
 def draw(frame: pd.DataFrame) -> Figure:
     """Two panels over δ; in the first, draft and target alone as lines across."""
     rsd = frame[frame["line"] == "rsd"]
-    plots, axes = style.subplots(__doc__, 1, 2, height=2.6, note=partial(frame))
+    plots, axes = style.subplots(__doc__, 1, 2, height=2.6, note=f"{partial(frame)} {hollow(frame)}")
     style.heading(plots, rsd)
     for ax, (column, label) in zip(axes.flat, PANELS.items(), strict=True):
         ax.set(xlabel="threshold δ", ylabel=label, xlim=(-0.03, 1.03))
-        if rsd["run_id"].isna().all():
-            style.empty(ax, "RSD at several thresholds")
         if column == "accuracy":
             style.alone(ax, frame)
         style.line(ax, rsd, "delta", column, color=style.RSD, label="RSD")
         style.printed(ax, rsd, "delta", f"paper_{column}", color=style.RSD)
         style.percent(ax)
+        if rsd["run_id"].isna().all():
+            style.empty(ax, "RSD at several thresholds")
     style.legend(plots, axes)
     return plots.figure

@@ -1,9 +1,10 @@
 """Figure 6: the weighting functions ω of Table 1, with draft and target alone, and at comparable cost.
 
-Left: accuracy of RSD with each weighting function, other settings equal; lines across are draft and target alone. Right: the
-same accuracies against cost, the FLOPs of a run over those of the target alone on the questions that both answered,
-counting each sequential forward pass as one token (passes). The grey line is the binary function at other thresholds, so
-that a function above it is better than a threshold of its own cost. Bars and bands: 95% Wilson intervals.
+Left: accuracy of RSD with each weighting function, other settings equal; lines across are draft and target alone.
+Right: the same accuracies against cost, the FLOPs of a run over those of the target alone on the questions that both
+answered, counting each sequential forward pass as one token (passes). The grey line is the binary function at other
+thresholds, so that a function above it is better than a threshold of its own cost. Bars and bands: 95% Wilson
+intervals.
 
     frame = data(source)
     figure = draw(frame)
@@ -15,7 +16,7 @@ from matplotlib.figure import Figure
 
 from rsd.cost import ACCOUNTINGS
 from rsd.report.figures import style
-from rsd.report.figures.cells import ACCURACY, RUN, beside, measured, partial
+from rsd.report.figures.cells import ACCURACY, RUN, beside, hollow, measured, partial
 from rsd.report.figures.source import Source
 
 FUNCTIONS = ("constant", "binary", "clipping", "sigmoidal", "logistic")
@@ -88,7 +89,9 @@ def _printed(source: Source) -> pd.DataFrame:
 
 def draw(frame: pd.DataFrame) -> Figure:
     """Two panels that share the axis of accuracy."""
-    plots, axes = style.subplots(__doc__, 1, 2, height=3.0, note=partial(frame), sharey=True, width_ratios=[1, 1.15])
+    plots, axes = style.subplots(
+        __doc__, 1, 2, height=3.0, note=f"{partial(frame)} {hollow(frame)}", sharey=True, width_ratios=[1, 1.15]
+    )
     functions = frame[frame["line"].isin(FUNCTIONS)]
     style.heading(plots, functions[functions["line"] == "binary"])
     by_function, by_cost = axes.flat
@@ -100,18 +103,27 @@ def draw(frame: pd.DataFrame) -> Figure:
     style.percent(by_cost, "x")
     for ax in axes.flat:
         style.percent(ax)
-        if functions["run_id"].isna().all():
-            style.empty(ax, "RSD with these weighting functions")
     style.alone(by_function, frame)
+    if "paper_accuracy" in frame:
+        by_function.plot([], [], color=style.GREY, marker="D", markerfacecolor="white", linestyle=":", label="paper")
+        for role, color in (("draft", style.DRAFT), ("target", style.TARGET)):
+            for accuracy in frame.loc[frame["line"] == role, "paper_accuracy"].dropna():
+                by_function.axhline(accuracy, color=color, linestyle=":", linewidth=1.0, zorder=1)
     sweep = frame[frame["line"].isin(["binary", SWEEP])].sort_values("cost_passes")
-    by_cost.plot(sweep["cost_passes"], sweep["accuracy"], color=style.GREY, marker=".", label="binary, other δ", zorder=1)
+    if sweep["cost_passes"].notna().any():
+        look = {"color": style.GREY, "marker": ".", "zorder": 1}
+        by_cost.plot(sweep["cost_passes"], sweep["accuracy"], label="binary, other δ", **look)
     for i, function in enumerate(FUNCTIONS):
         row = functions[functions["line"] == function]
         style.point(by_function, row.assign(x=i), "x", "accuracy", color=style.WEIGHTINGS[function])
         style.point(by_cost, row, "cost_passes", "accuracy", color=style.WEIGHTINGS[function], label=function)
-        style.printed(by_function, row.assign(x=i + 0.18), "x", "paper_accuracy", color=style.WEIGHTINGS[function])
+        beside_ours = row.assign(x=i + 0.18)
+        style.printed(by_function, beside_ours, "x", "paper_accuracy", color=style.WEIGHTINGS[function], label=None)
     for role, color, mark in (("draft", style.DRAFT, "v"), ("target", style.TARGET, "^")):
         row = frame[frame["line"] == role]
         style.point(by_cost, row, "cost_passes", "accuracy", color=color, marker=mark, label=f"{role} alone")
+    if functions["run_id"].isna().all():
+        for ax in axes.flat:
+            style.empty(ax, "RSD with these weighting functions")
     style.legend(plots, axes)
     return plots.figure

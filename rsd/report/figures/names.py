@@ -1,10 +1,11 @@
 """What figures call configurations: as the paper does, by the sizes of draft, target and PRM.
 
-    size("Qwen2.5-Math-1.5B-Instruct"), size("skywork_1p5b"), size("tiny_m")   # "1.5B", "1.5B", "M"
-    name(run)   # "RSD (1.5B/7B/7B)", "BoN (1.5B/7B, N=16)", "Target (7B)"
+size("Qwen2.5-Math-1.5B-Instruct"), size("skywork_1p5b"), size("tiny_m") # "1.5B", "1.5B", "M" name(run) # "RSD
+(1.5B/7B/7B)", "BoN (1.5B/7B, N=16)", "Target (7B)"
 """
 
 import re
+
 import pandas as pd
 
 TITLES = {

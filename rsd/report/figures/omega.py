@@ -1,7 +1,7 @@
 """The weighting functions ω(r) of Table 1, as implemented.
 
-The probability ω(r) that RSD keeps a draft's step of reward r, with the parameters of the paper's Figure 6; a PRM's rewards
-lie in the shaded range from 0 to 1.
+The probability ω(r) that RSD keeps a draft's step of reward r, with the parameters of the paper's Figure 6; a PRM's
+rewards lie in the shaded range from 0 to 1.
 
     frame = data(source)
     figure = draw(frame)

@@ -1,9 +1,10 @@
 """Reliability of the PRM: how often a response with a step of this reward ends in the right answer.
 
-Steps that stand in a response, by their reward, in ten bins: the share of them whose response has the right final answer,
-against their mean reward; on the diagonal, a reward would be that probability. With a threshold δ the draft's steps below
-it are missing; δ = 0 keeps all. Bars: 95% Wilson intervals, which take the steps of a response for independent and so are too
-narrow. ECE: mean distance of share and mean reward over bins, weighted by steps. Below: how many steps a bin holds.
+Steps that stand in a response, by their reward, in ten bins: the share of them whose response has the right final
+answer, against their mean reward; on the diagonal, a reward would be that probability. With a threshold δ the draft's
+steps below it are missing; δ = 0 keeps all. Bars: 95% Wilson intervals, which take the steps of a response for
+independent and so are too narrow. ECE: mean distance of share and mean reward over bins, weighted by steps. Below:
+how many steps a bin holds.
 
     frame = data(source)
     figure = draw(frame)
@@ -23,7 +24,21 @@ from rsd.report.reliability import reliability, scored_steps
 
 DELTAS = (0.0, 0.7)
 COLORS = {0.0: style.DRAFT, 0.7: style.RSD}
-COLUMNS = ["prm", "delta", *RUN, "low", "high", "steps", "reward", "right", "share", "share_low", "share_high", "ece", "run_id"]
+COLUMNS = [
+    "prm",
+    "delta",
+    *RUN,
+    "low",
+    "high",
+    "steps",
+    "reward",
+    "right",
+    "share",
+    "share_low",
+    "share_high",
+    "ece",
+    "run_id",
+]
 
 
 def data(source: Source) -> pd.DataFrame:
@@ -62,11 +77,12 @@ def draw(frame: pd.DataFrame) -> Figure:
             edges = [*of["low"], of["high"].iloc[-1]]
             counts.stairs(of["steps"], edges, color=COLORS[delta], linewidth=1.3)
         diagram.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-        diagram.legend(loc="upper left")
         counts.set(xlabel="reward of the step", yscale="log")
         style.percent(diagram)
         if frame.empty:
             style.empty(diagram, "RSD at δ = 0 or 0.7")
+        else:
+            diagram.legend(loc="lower right")
     axes[0, 0].set_ylabel("share with the right answer")
     axes[1, 0].set_ylabel("steps (log)")
     return plots.figure

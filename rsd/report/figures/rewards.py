@@ -1,7 +1,7 @@
 """Rewards of the PRM by outcome: of steps in responses with a right and with a wrong final answer.
 
-Steps that stand in a response and have a reward, counted in 20 bins; each of the two histograms adds up to 100% of its own
-steps. With a threshold δ the draft's steps below it are missing; δ = 0 keeps all.
+Steps that stand in a response and have a reward, counted in 20 bins; each of the two histograms adds up to 100% of
+its own steps. With a threshold δ the draft's steps below it are missing; δ = 0 keeps all.
 
     frame = data(source)
     figure = draw(frame)
@@ -32,7 +32,7 @@ def draw(frame: pd.DataFrame) -> Figure:
     plots, axes = style.subplots(__doc__, 1, len(shown), height=2.5, note=partial(frame, marks=False), sharey=True)
     style.heading(plots, frame, configurations=False)
     for ax, ((prm, delta), of) in zip(axes.flat, shown, strict=True):
-        ax.set(title=f"{prm}, δ = {delta:g}", xlabel="reward of the step", yscale="log")
+        ax.set(title=f"{prm}, δ = {delta:g}", xlabel="reward of the step", yscale="log", xticks=[0, 0.5, 1])
         for outcome, (color, pattern, label) in OUTCOMES.items():
             edges = [*of["low"], *of["high"].tail(1)]
             if of[outcome].sum():

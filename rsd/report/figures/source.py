@@ -1,9 +1,7 @@
 """What figures are made of: the stored runs that experiments ask for, their solutions and steps, the paper's points.
 
-    source = Source(load, preset("tiny"), wanted, paper=False)
-    runs = source.choose("fig5", method="rsd")
-    solutions = source.rows("solutions", runs)
-    source.printed("fig5", "delta", "accuracy_MATH500")
+source = Source(load, preset("tiny"), wanted, paper=False) runs = source.choose("fig5", method="rsd") solutions =
+source.rows("solutions", runs) source.printed("fig5", "delta", "accuracy_MATH500")
 """
 
 from collections.abc import Callable, Mapping
@@ -23,8 +21,8 @@ class Load(Protocol):
 
 @dataclass(frozen=True)
 class Source:
-    """`preset`: what its names stand for (``conf/preset/*.yaml``). `wanted`: the stored runs, as rows of `load`, that an
-    experiment asks for. `paper`: whether the paper's own points stand beside ours."""
+    """`preset`: what its names stand for (``conf/preset/*.yaml``). `wanted`: the stored runs that experiments ask for,
+    as rows of `load`. `paper`: whether the paper's own points stand beside ours."""
 
     load: Load
     preset: Mapping[str, Any]

@@ -41,7 +41,7 @@ WIDTH = 7.0  # inches, the width of a page's text
 CAPTION = 7  # points
 CHARACTERS = 140  # in a line of the caption
 LINE = 0.128  # inches that it takes
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, and has δ and ω
     "font.size": 8,
     "axes.titlesize": 8,
@@ -85,25 +85,20 @@ def subplots(
     below = LINE * (text.count("\n") + 1) + 0.08
     figure = Figure(figsize=(WIDTH, height + below), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.08)  # type: ignore[union-attr, call-arg]
-    plots, words = figure.subfigures(2, 1, height_ratios=[height, below], hspace=0)
+    plots, words = figure.subfigures(2, 1, squeeze=False, height_ratios=[height, below], hspace=0).flat
     words.text(0.01, 0.98, text, fontsize=CAPTION, color="#333333", va="top", linespacing=1.3)
     return plots, plots.subplots(rows, columns, squeeze=False, **options)
 
 
 def heading(plots: SubFigure, runs: pd.DataFrame, *, configurations: bool = True) -> None:
     """Name the benchmark, and the configurations, above the axes."""
-    found = runs[runs["run_id"].notna()]
-    named = [title(benchmark) for benchmark in found["benchmark"].unique()]
-    plots.suptitle(", ".join([*named, *(found["configuration"].unique() if configurations else [])]))
+    named = [title(benchmark) for benchmark in runs["benchmark"].dropna().unique()]
+    plots.suptitle(", ".join([*named, *(runs["configuration"].dropna().unique() if configurations else [])]))
 
 
 def legend(plots: SubFigure, axes: npt.NDArray[Any], **options: Any) -> None:
     """One legend for all `axes`, below them: each label once."""
-    entries = {
-        label: handle
-        for ax in axes.flat
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
-    }
+    entries = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     if entries:
         options = {"loc": "outside lower center", "ncols": min(len(entries), 5), **options}
         plots.legend(entries.values(), entries.keys(), **options)
@@ -111,37 +106,43 @@ def legend(plots: SubFigure, axes: npt.NDArray[Any], **options: Any) -> None:
 
 def empty(axes: Axes, what: str) -> None:
     """Say in the plot area that there is no run to show yet, and `what` it would be."""
-    axes.text(0.5, 0.5, f"no run yet of\n{what}", transform=axes.transAxes, ha="center", va="center", color=GREY)
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2}
+    place: dict[str, Any] = {"ha": "center", "va": "bottom", "transform": axes.transAxes, "zorder": 5}
+    axes.text(0.5, 0.06, f"no run yet of\n{what}", color=GREY, bbox=box, **place)
+    if not axes.has_data():
+        axes.tick_params(axis="x", labelbottom=False)
 
 
 def line(axes: Axes, data: pd.DataFrame, x: str, y: str, *, color: str, label: str, **options: Any) -> None:
-    """Our points of `y` over `x`, joined, with a band from `<y>_low` to `<y>_high`; those of partial runs have a grey face."""
+    """Our points of `y` over `x`, joined, in a band from `<y>_low` to `<y>_high`; grey where the run is partial."""
     data = data[data[y].notna()].astype({x: float, y: float})
     if data.empty:
         return
-    axes.plot(data[x], data[y], color=color, label=label, marker="o", zorder=3, **options)
+    options = {"marker": "o", "zorder": 3, **options}
+    axes.plot(data[x], data[y], color=color, label=label, **options)
     axes.fill_between(
         data[x], data[f"{y}_low"].astype(float), data[f"{y}_high"].astype(float), color=color, alpha=0.15, linewidth=0
     )
     part = data[data["complete"].eq(False)]
-    axes.plot(part[x], part[y], color=color, markerfacecolor=LIGHT, marker="o", linestyle="none", zorder=4)
+    grey = {**options, "markerfacecolor": LIGHT, "linestyle": "none", "zorder": 4}
+    axes.plot(part[x], part[y], color=color, **grey)
 
 
-def point(
-    axes: Axes, data: pd.DataFrame, x: str, y: str, *, color: str, label: str | None = None, **look: Any
-) -> None:
-    """Our points of `y` over `x` with bars from `<y>_low` to `<y>_high`; a grey face where the run is partial."""
-    data = data[data[x].notna() & data[y].notna()]
+def point(axes: Axes, data: pd.DataFrame, x: str, y: str, *, bars: bool = True, **look: Any) -> None:
+    """Our points of `y` over `x`, with bars from `<y>_low` to `<y>_high`; a grey face where the run is partial.
+
+    `look` needs a `color`, and a `label` where the legend is to name them.
+    """
     look = {"marker": "o", "markersize": 6, "elinewidth": 0.9, "linestyle": "none", "zorder": 3, **look}
+    data = data[data[x].notna() & data[y].notna()].astype({x: float, y: float})
     for complete, of in data.groupby(data["complete"].astype(bool)):
-        bars = [(of[y] - of[f"{y}_low"]).astype(float), (of[f"{y}_high"] - of[y]).astype(float)]
-        face = {} if complete else {"markerfacecolor": LIGHT}
-        at = of[x].astype(float), of[y].astype(float)
-        axes.errorbar(*at, bars, color=color, label=label, **look, **face)
-        label = None
+        face = {} if complete else {"markerfacecolor": LIGHT, "markeredgecolor": look["color"]}
+        ends = [(of[y] - of[f"{y}_low"]).astype(float), (of[f"{y}_high"] - of[y]).astype(float)]
+        axes.errorbar(of[x], of[y], ends if bars else None, ecolor=(look["color"], 0.5), **{**look, **face})
+        look["label"] = None
 
 
-def printed(axes: Axes, data: pd.DataFrame, x: str, y: str, *, color: str, label: str = "paper") -> None:
+def printed(axes: Axes, data: pd.DataFrame, x: str, y: str, *, color: str, label: str | None = "paper") -> None:
     """The paper's points: hollow diamonds, dotted."""
     if y not in data or data[y].isna().all():
         return

@@ -1,9 +1,9 @@
 """Figure B.1: Figure 5 by the difficulty that the benchmark gives its questions.
 
-RSD with the binary weighting function at each threshold δ, on the questions of one level each. Accuracy: share of them
-whose final answer is right; a question that failed counts as wrong. Draft only: share answered without a call of the
-target, right or wrong. Bands: 95% Wilson intervals. Gain: the best accuracy of any δ less that of δ = 0, in points; the
-best is chosen on the same questions.
+RSD with the binary weighting function at each threshold δ, on the questions of one level each. Accuracy: share of
+them whose final answer is right; a question that failed counts as wrong. Draft only: share answered without a call of
+the target, right or wrong. Bands: 95% Wilson intervals. Gain: the best accuracy of any δ less that of δ = 0, in
+points; the best is chosen on the same questions.
 
     frame = data(source)
     figure = draw(frame)
@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rsd.report.figures import style
-from rsd.report.figures.cells import ACCURACY, DRAFT_ONLY, RUN, beside, partial, share
+from rsd.report.figures.cells import ACCURACY, DRAFT_ONLY, RUN, beside, hollow, partial, share
 from rsd.report.figures.names import name
 from rsd.report.figures.source import Source
 
@@ -49,7 +49,9 @@ def draw(frame: pd.DataFrame) -> Figure:
     """Accuracy above draft-only share, one column for each level."""
     levels = sorted(frame["level"].unique()) or ["1"]
     options = {"sharex": True, "sharey": "row"}
-    plots, axes = style.subplots(__doc__, 2, len(levels), height=3.6, note=partial(frame), **options)
+    plots, axes = style.subplots(
+        __doc__, 2, len(levels), height=3.6, note=f"{partial(frame)} {hollow(frame)}", **options
+    )
     style.heading(plots, frame)
     for column, level in enumerate(levels):
         of = frame[frame["level"] == level]
@@ -57,11 +59,18 @@ def draw(frame: pd.DataFrame) -> Figure:
             style.line(ax, of, "delta", quantity, color=style.RSD, label="RSD")
             style.printed(ax, of, "delta", f"paper_{quantity}", color=style.RSD)
             style.percent(ax)
-            ax.set(xlim=(-0.05, 1.05), xticks=[0, 0.5, 1], xticklabels=["0", "0.5", "1"], ylabel=label if column == 0 else None)
+            ax.set_ylim(*((-0.04, 1.04) if quantity == "draft_only" else (None, None)))
+            ax.set(
+                xlim=(-0.05, 1.05),
+                xticks=[0, 0.5, 1],
+                xticklabels=["0", "0.5", "1"],
+                ylabel=label if column == 0 else None,
+            )
         axes[0, column].set_title(_title(level, of))
         axes[1, column].set_xlabel("threshold δ")
     if frame["run_id"].isna().all():
-        style.empty(axes[0, len(levels) // 2], "RSD at several thresholds,\nwith levels")
+        for ax in axes[0]:
+            style.empty(ax, "RSD by level")
     style.legend(plots, axes)
     return plots.figure
 
@@ -72,5 +81,5 @@ def _title(level: str, of: pd.DataFrame) -> str:
     if of["max_gain"].notna().any():
         lines.append(f"gain {100 * of['max_gain'].max():+.1f}")
     if "paper_max_gain" in of and of["paper_max_gain"].notna().any():
-        lines.append(f"paper {100 * of['paper_max_gain'].max():+.1f}")
+        lines.append(f"paper: gain {100 * of['paper_max_gain'].max():+.1f}")
     return "\n".join(lines)
