@@ -4,57 +4,68 @@ The first run is the baseline unless another is named::
 
     python -m rsd.compare results/runs/math500/target results/runs/math500/rsd-0.7
     python -m rsd.compare results/runs/math500/* --baseline results/runs/math500/target
+
+Below the table stand the questions that each run wins and loses against it. From Python: `compare_paired`.
 """
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from rsd.cost import ACCOUNTINGS, Accounting, Shape, ratio
+from rsd.cost import ACCOUNTINGS, Accounting, ratio
 from rsd.errors import RSDError, StoreError
-from rsd.records import Record, Role
-from rsd.report.statistics import Samples, bootstrap_difference, pair
-from rsd.report.summary import Summary, right_of_samples, summarise
 from rsd.report.terminal import NONE, flops_cell, flops_unit, percent, percent_interval, times
-from rsd.store import GradeRecord, Key, read_grades, read_manifest, read_records
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run folder as read; `size` is the number of questions that its benchmark has."""
+    """A run as read: its row among the runs, and its solutions."""
 
-    name: str
-    benchmark: str
-    size: int
-    shapes: Mapping[Role, Shape]
-    records: Mapping[Key, Record]
-    grades: Mapping[Key, GradeRecord]
+    row: dict[str, Any]
+    solutions: "pd.DataFrame"
 
-    def summary(self, questions: set[str] | None = None) -> Summary:
-        """Sum up the run, or its part on `questions`."""
-        records = [record for record in self.records.values() if questions is None or record.question_id in questions]
-        return summarise(records, self.grades, self.shapes)
+    @property
+    def name(self) -> str:
+        """The method in a few words."""
+        return str(self.row["name"])
 
-    def samples(self) -> Samples:
-        """Of each question, how many samples are right and how many there are."""
-        return right_of_samples(self.records.values(), self.grades)
+    def flops(self, accounting: Accounting, questions: Sequence[str] | None = None) -> float | None:
+        """FLOPs per question, or per one of `questions`; None where not measured."""
+        asked = self.solutions if questions is None else self.solutions[self.solutions["question_id"].isin(questions)]
+        mean = float(asked[f"flops_{accounting}"].mean(skipna=False))
+        return None if isnan(mean) else mean
 
 
 def read_run(folder: Path) -> Run:
-    """Read a run folder. Raises StoreError when it is none, is empty, or is not graded throughout."""
-    manifest = read_manifest(folder)
-    name, benchmark, size = manifest["name"], manifest["benchmark"], manifest["benchmark_size"]
-    shapes = {role: Shape(**shape) for role, shape in manifest["shapes"].items()}
-    records = read_records(folder)
-    if not records:
+    """Read a run folder; damaged lines are told on stderr and left out.
+
+    Raises StoreError when it is none, is empty, or is not graded throughout.
+    """
+    from rsd.report import cache, frames
+
+    stored = cache.read_run(folder)
+    for sentence in stored.damaged:
+        print(sentence, file=sys.stderr)
+    solutions = frames.frame_of(stored.solutions)
+    if solutions.empty:
         raise StoreError(f"{folder} holds no records; name a run that has answered a question")
-    return Run(name=name, benchmark=benchmark, size=size, shapes=shapes, records=records, grades=read_grades(folder))
+    for _, waiting in solutions[~solutions["whole"]].iterrows():
+        raise StoreError(
+            f"question {waiting['question_id']}, sample {waiting['sample']} has no grade; grade the run before "
+            "reporting it"
+        )
+    return Run(row=dict(stored.row), solutions=solutions)
 
 
 def compare(runs: Sequence[Run], baseline: Run) -> Table:
@@ -65,8 +76,7 @@ def compare(runs: Sequence[Run], baseline: Run) -> Table:
     difference is a bootstrap's instead of Newcombe's. Ratios of FLOPs are those on common questions.
     Raises StoreError when a run is of another benchmark or shares no question with the baseline.
     """
-    summaries = [run.summary() for run in runs]
-    unit, size = flops_unit(value for summary in summaries for value in summary.flops.values())
+    unit, size = flops_unit(run.flops(accounting) for run in runs for accounting in ACCOUNTINGS)
     table = Table(
         box=box.HORIZONTALS,
         padding=(0, 1),
@@ -74,56 +84,62 @@ def compare(runs: Sequence[Run], baseline: Run) -> Table:
         pad_edge=False,
         leading=1,
         caption=f"{', '.join(ACCOUNTINGS)}: {unit} per question. [..]: 95% intervals. {NONE}: none, or not measured.\n"
-        f"Difference, won/lost and ×: against {baseline.name}, on the questions that both have.",
+        f"Difference, won/lost and ×: against {baseline.name}, on the questions that both have.\n"
+        "Beyond context: steps scored with more tokens than the PRM was trained on.",
         caption_justify="left",
     )
-    table.add_column(f"{baseline.benchmark}\nrun", no_wrap=True)
+    table.add_column(f"{baseline.row['benchmark']}\nrun", no_wrap=True)
     headers = ("n/N", "accuracy", "difference\nin points", "won/lost\nMcNemar", *ACCOUNTINGS)
-    for header in (*headers, "accepted\nsteps", "draft\nonly", "tokens/\nquestion"):
+    for header in (*headers, "accepted\nsteps", "draft\nonly", "tokens/\nquestion", "beyond\ncontext"):
         table.add_column(header, justify="right", no_wrap=True)
-    for run, summary in zip(runs, summaries, strict=True):
-        costs = [flops_cell(summary.flops[accounting], size) for accounting in ACCOUNTINGS]
-        difference, paired, ratios = ("baseline", "", {}) if run is baseline else _against(run, baseline)
+    for run in runs:
+        row, costs = run.row, [flops_cell(run.flops(accounting), size) for accounting in ACCOUNTINGS]
+        difference, paired, ratios = ("baseline", "", None) if run is baseline else _against(run, baseline)
         table.add_row(
             run.name,
-            f"{summary.questions}/{run.size}",
-            f"{percent(summary.accuracy)}\n{percent_interval(summary.interval)}" if summary.interval else NONE,
+            f"{row['questions']}/{row['size']}",
+            f"{percent(row['accuracy'])}\n{percent_interval((row['low'], row['high']))}"
+            if row["low"] is not None
+            else NONE,
             difference,
             paired,
-            *(f"{cost}\n{times(ratios[a]) if ratios else ''}" for a, cost in zip(ACCOUNTINGS, costs, strict=True)),
-            percent(summary.acceptance_rate),
-            percent(summary.draft_only) if summary.judged else NONE,
-            NONE if summary.response_tokens is None else f"{summary.response_tokens:,.0f}",
-            style="" if summary.questions >= run.size else "dim",
+            *(f"{cost}\n{times(ratios[i]) if ratios else ''}" for i, cost in enumerate(costs)),
+            percent(row["acceptance"]),
+            percent(row["draft_only"]) if row["judged"] else NONE,
+            f"{row['response_tokens']:,.0f}",
+            NONE if row["beyond_context"] is None else f"{row['beyond_context']:,}",
+            style="" if row["questions"] >= row["size"] else "dim",
         )
     return table
 
 
-def _against(run: Run, baseline: Run) -> tuple[str, str, Mapping[Accounting, float | None]]:
+def _against(run: Run, baseline: Run) -> tuple[str, str, list[float | None]]:
     """Cells of the difference and of the paired test, and the ratios of FLOPs per question."""
-    if run.benchmark != baseline.benchmark:
-        raise StoreError(
-            f"{run.name} ran {run.benchmark} and {baseline.name} ran {baseline.benchmark}; compare one benchmark's runs"
-        )
-    first, second = run.samples(), baseline.samples()
-    common = first.keys() & second.keys()
+    from rsd.report.paired import compare_paired
+
+    own, other = run.row["benchmark"], baseline.row["benchmark"]
+    if own != other:
+        raise StoreError(f"{run.name} ran {own} and {baseline.name} ran {other}; compare one benchmark's runs")
+    common = sorted(set(run.solutions["question_id"]) & set(baseline.solutions["question_id"]))
     if not common:
         raise StoreError(f"{run.name} and {baseline.name} have no question in common, so there is nothing to pair")
-    if all(first[question][1] == second[question][1] == 1 for question in common):
-        outcome = pair(*({question: right == 1 for question, (right, _) in s.items()} for s in (first, second)))
-        difference, interval = outcome.difference, outcome.interval
-        paired = f"{outcome.won}/{outcome.lost}\np {outcome.p:.2g}"
-    else:
-        difference = sum(_share(first[question]) - _share(second[question]) for question in common) / len(common)
-        interval, paired = bootstrap_difference(first, second), NONE
-    own, other = run.summary(common).flops, baseline.summary(common).flops
-    ratios = {accounting: ratio(own[accounting], other[accounting]) for accounting in ACCOUNTINGS}
-    return f"{100 * difference:+.1f}\n[{100 * interval[0]:+.1f}, {100 * interval[1]:+.1f}]", paired, ratios
+    ratios = [ratio(run.flops(a, common), baseline.flops(a, common)) for a in ACCOUNTINGS]
+    if run.row["accuracy"] is None or baseline.row["accuracy"] is None:  # nobody grades open-ended text
+        return NONE, NONE, ratios
+    found = compare_paired(run.solutions, baseline.solutions)
+    low, high = found.interval
+    paired = NONE if found.p is None else f"{found.won}/{found.lost}\np {found.p:.2g}"
+    return f"{100 * found.difference:+.1f}\n[{100 * low:+.1f}, {100 * high:+.1f}]", paired, ratios
 
 
-def _share(sample: tuple[int, int]) -> float:
-    right, count = sample
-    return right / count
+def decided(run: Run, baseline: Run, shown: int) -> Iterator[str]:
+    """Lines with the first `shown` question_ids that `run` wins against `baseline`, and that it loses."""
+    from rsd.report.paired import questions_decided
+
+    for word, questions in zip(("Won", "Lost"), questions_decided(run.solutions, baseline.solutions), strict=True):
+        more = f" … --questions={len(questions)} shows all" if len(questions) > shown else ""
+        if questions:
+            yield f"{word} by {run.name} against {baseline.name}: {','.join(questions[:shown])}{more}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,6 +149,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "runs", nargs="+", type=Path, metavar="RUN_FOLDER", help="folder with manifest.json and records"
     )
     parser.add_argument("--baseline", type=Path, metavar="RUN_FOLDER", help="compare with this run, not with the first")
+    parser.add_argument(
+        "--questions", type=int, default=10, metavar="N", help="how many won and lost questions to name (%(default)s)"
+    )
     options = parser.parse_args(arguments)
     folders = list(dict.fromkeys(folder.resolve() for folder in options.runs))
     baseline = options.baseline.resolve() if options.baseline else folders[0]
@@ -148,6 +167,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # In a narrower terminal lines fold, which is better than cells cut short.
     console.width = console.measure(table, options=console.options.update(max_width=1000)).maximum
     console.print(table)
+    for run in runs.values():
+        if run is not runs[baseline] and options.questions > 0:
+            for line in decided(run, runs[baseline], options.questions):
+                print(line)
     return 0
 
 

@@ -15,12 +15,16 @@ A token costs 2 FLOPs per parameter (one multiplication, one addition) in its fo
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
 
 from rsd.records import Proposal, Role, Usage
 
 Accounting = Literal["passes", "positions", "full"]
 ACCOUNTINGS: tuple[Accounting, ...] = get_args(Accounting)
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,19 @@ class Shape:
     head_dim: int
 
 
+@dataclass(frozen=True, slots=True)
+class UsageColumns:
+    """Many usages of one model, field by field as `Usage`; `cached` is NaN where the engine did not tell."""
+
+    generated: Floats
+    prompt: Floats
+    cached: Floats
+    drafted: Floats
+    verified: Floats
+    accepted: Floats
+    passes: Floats
+
+
 def flops(usage: Usage, shape: Shape, accounting: Accounting) -> int | None:
     """FLOPs of one model's `usage` for one proposal; None where `full` was not measured.
 
@@ -47,17 +64,28 @@ def flops(usage: Usage, shape: Shape, accounting: Accounting) -> int | None:
     calls of growing prompts it is an upper bound; so are the drafted tokens that were verified in vain, each taken
     to have the context of the last.
     """
+    if accounting == "full" and usage.cached is None:
+        return None
+    return int(_formula(usage, shape, accounting))
+
+
+def flops_of_many(usages: UsageColumns, shape: Shape, accounting: Accounting) -> Floats:
+    """`flops` of each of many usages; NaN where it was not measured."""
+    values: Floats = _formula(usages, shape, accounting)
+    return values
+
+
+def _formula(usage: Any, shape: Shape, accounting: Accounting) -> Any:
+    """The definition, over numbers or arrays of them."""
     match accounting:
         case "passes":
             return 2 * shape.parameters * usage.passes
         case "positions":
             return 2 * shape.parameters * (usage.generated + usage.verified)
         case "full":
-            if usage.cached is None:
-                return None
             # The last token written is an output only: this call never reads it back as an input.
-            end = usage.prompt + max(usage.generated - 1, 0)
-            in_vain = usage.verified if usage.drafted else 0
+            end = usage.prompt + usage.generated - (usage.generated > 0)
+            in_vain = usage.verified * (usage.drafted > 0)
             contexts = _triangle(end) - _triangle(usage.cached) + in_vain * end
             attention = 4 * shape.layers * shape.heads * shape.head_dim * contexts
             return 2 * shape.matmul_parameters * (end - usage.cached + in_vain) + attention
@@ -94,5 +122,5 @@ def ratio(cost: float | None, baseline: float | None) -> float | None:
     return None if cost is None or not baseline else cost / baseline
 
 
-def _triangle(n: int) -> int:
+def _triangle(n: Any) -> Any:
     return n * (n + 1) // 2

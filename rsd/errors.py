@@ -23,6 +23,10 @@ class StoreError(RSDError):
     """Results cannot be written or read."""
 
 
+class ReportError(RSDError):
+    """Stored runs do not make what is asked for."""
+
+
 class RewardError(RSDError):
     """A reward model gave a value that no reward can have; the question it was for is an error."""
 

@@ -20,7 +20,7 @@ from rsd.errors import ConfigError
 from rsd.identity import identify, run_id
 from rsd.loggers.base import Logger
 from rsd.methods.base import Method, Selection, models_of
-from rsd.methods.decoding import Decoding
+from rsd.methods.decoding import Decoding, Limits
 from rsd.records import Problem
 from rsd.rewards.base import Adapter
 from rsd.weighting import Binary
@@ -76,13 +76,10 @@ def make_plan(
 
     `engine`: where it will run, in place of one made for it. `read`: benchmarks that other plans have read already.
     """
-    weighting = build(config.weighting, "weighting")
-    method: Method | Selection = build(
-        config.method, "method", weighting=weighting, score_target=config.score_target or None
-    )
+    method = method_of(config)
     adapter = _adapter(config) if "prm" in method.roles else None
-    reads_weighting = "weighting" in method.settings
-    delta = weighting.delta if isinstance(weighting, Binary) and reads_weighting else None
+    weighting = getattr(method, "weighting", None)
+    delta = weighting.delta if isinstance(weighting, Binary) else None
     if adapter is not None and delta is not None:
         _check_delta(delta, adapter)
     policies = config.model.policies
@@ -92,8 +89,7 @@ def make_plan(
                 f"method '{method.name}' needs a {role} model, and model={config.model.name} has none; "
                 f"set model.{role}.path or choose another model."
             )
-    # of the whole family, also where the method uses one model only: all methods decode under the same limits
-    limits, notes = lowered(config.limits, {f"model.{role}.context": p.context for role, p in policies.items()})
+    limits, notes = limits_of(config)
     method.check(limits)
     benchmark = _questions(config, {} if read is None else read)
     everything = benchmark.problems
@@ -120,6 +116,21 @@ def make_plan(
         folder=Path(config.results_dir) / "runs" / benchmark.name / run_id(identity, config, method),
         notes=tuple(notes),
     )
+
+
+def method_of(config: RunConfig) -> Method | Selection:
+    """The method that the run is told to use, with its settings. Raises ConfigError."""
+    weighting = build(config.weighting, "weighting")
+    method: Method | Selection = build(
+        config.method, "method", weighting=weighting, score_target=config.score_target or None
+    )
+    return method
+
+
+def limits_of(config: RunConfig) -> tuple[Limits, list[str]]:
+    """The limits lowered to what the whole family can read, also where the method uses one model only: all methods
+    decode under the same. With a line to print for each that was. Raises ConfigError."""
+    return lowered(config.limits, {f"model.{role}.context": p.context for role, p in config.model.policies.items()})
 
 
 def _questions(config: RunConfig, read: MutableMapping[str, Questions]) -> Questions:

@@ -183,13 +183,15 @@ def is_error(record: Record) -> bool:
     return record.error is not None or record.end_reason == "error"
 
 
-def read_grades(folder: Path, grader: str | None = None) -> dict[Key, GradeRecord]:
+def read_grades(
+    folder: Path, grader: str | None = None, damaged: Callable[[StoreError], None] | None = None
+) -> dict[Key, GradeRecord]:
     """Read the grades by the default grader, or by another from ``grades-<grader>.jsonl``; the last one counts.
 
-    Raises StoreError when a line other than a torn last one is broken.
+    A line other than a torn last one that is broken is told to `damaged`, and raises StoreError where there is none.
     """
     name = "grades" if grader is None else f"grades-{grader}"
-    return {(grade.question_id, grade.sample): grade for grade in read_lines(folder, name, _load_grade)}
+    return {(grade.question_id, grade.sample): grade for grade in read_lines(folder, name, _load_grade, damaged)}
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -248,16 +250,32 @@ def _load_grade(line: bytes) -> GradeRecord:
         raise ValueError(f"not a grade: {error}") from error
 
 
-def read_lines(folder: Path, name: str, load_line: Callable[[bytes], Line]) -> Iterator[Line]:
-    """Read ``<name>.jsonl`` and the ``<name>-i.jsonl`` of shards, line by line, without torn last lines."""
-    pattern = re.compile(re.escape(name) + r"(-\d+)?\.jsonl")
-    for path in sorted(path for path in folder.glob("*.jsonl") if pattern.fullmatch(path.name)):
+def read_lines(
+    folder: Path,
+    name: str,
+    load_line: Callable[[bytes], Line],
+    damaged: Callable[[StoreError], None] | None = None,
+) -> Iterator[Line]:
+    """Read ``<name>.jsonl`` and the ``<name>-i.jsonl`` of shards, line by line, without torn last lines.
+
+    A broken line is told to `damaged` and passed over; where there is none to tell, it raises StoreError.
+    """
+    for path in line_files(folder, name):
         for number, line in _whole_lines(path):
             try:
                 yield load_line(line)
             except ValueError as error:
                 mend = "delete that line and run the same command again: only what it held is done anew"
-                raise StoreError(f"{path}, line {number} is broken ({error}); {mend}") from error
+                fault = StoreError(f"{path}, line {number} is broken ({error}); {mend}")
+                if damaged is None:
+                    raise fault from error
+                damaged(fault)
+
+
+def line_files(folder: Path, name: str) -> list[Path]:
+    """``<name>.jsonl`` and the ``<name>-i.jsonl`` of shards that a run folder holds."""
+    pattern = re.compile(re.escape(name) + r"(-\d+)?\.jsonl")
+    return sorted(path for path in folder.glob("*.jsonl") if pattern.fullmatch(path.name))
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import orjson
 import pytest
 
-from rsd.compare import main, read_run
+from rsd.compare import main
 from rsd.records import PolicyRole, Proposal, Record, Usage, dump
 
 SHAPES = {
@@ -86,11 +87,11 @@ def test_table(capsys: pytest.CaptureFixture[str], target: str, draft: str) -> N
     # Target: 4 of 10; 2·4e9·100 FLOPs = 800 GFLOPs; caches unknown; nothing judged.
     assert found["target alone"][:7] == ["10/10", "40.0%", "baseline", "800", "800", "–", "–"]
     # Draft: 7 of 10; +3 of 10; 5 won, 2 lost: p = 2·(1 + 7 + 21)/2⁷ = 0.453; 2·1e9·50 FLOPs = 1/8 of the target's.
-    first = ["10/10", "70.0%", "+30.0", "5/2", "100", "100", "–", "100.0%", "100.0%", "50"]
-    assert found["draft alone"][:10] == first
+    first = ["10/10", "70.0%", "+30.0", "5/2", "100", "100", "–", "100.0%", "100.0%", "50", "–"]
+    assert found["draft alone"][:11] == first
     # Wilson: 7/10 in [0.397, 0.892], 4/10 in [0.168, 0.687]; phi = (2·1 − 5·2)/sqrt(7·3·4·6) = −0.356.
     # 0.3 − sqrt(0.303² + 0.713·0.303·0.287 + 0.287²) = −0.186; 0.3 + sqrt(0.192² + 0.713·0.192·0.232 + 0.232²) = 0.650.
-    assert found["draft alone"][10:] == ["[39.7,", "89.2]", "[-18.6,", "+65.0]", "p", "0.45", "0.12×", "0.12×", "–"]
+    assert found["draft alone"][11:] == ["[39.7,", "89.2]", "[-18.6,", "+65.0]", "p", "0.45", "0.12×", "0.12×", "–"]
 
 
 def test_other_baseline(capsys: pytest.CaptureFixture[str], target: str, draft: str) -> None:
@@ -117,15 +118,48 @@ def test_several_samples_are_bootstrapped(capsys: pytest.CaptureFixture[str], tm
     assert cells[:4] == ["10/10", "50.0%", "+10.0", "–"]
 
 
-def test_reading(target: str) -> None:
-    run = read_run(Path(target))
-    assert (run.name, run.benchmark, run.size, len(run.records), len(run.grades)) == (
-        "target alone",
-        "math500",
-        10,
-        10,
-        10,
-    )
+def test_questions_won_and_lost(capsys: pytest.CaptureFixture[str], target: str, draft: str) -> None:
+    assert main((target, draft)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "Won by draft alone against target alone: q4,q5,q6,q7,q8" in lines
+    assert "Lost by draft alone against target alone: q0,q1" in lines
+    assert main((target, draft, "--questions", "2")) == 0
+    assert "Won by draft alone against target alone: q4,q5 … --questions=5 shows all" in capsys.readouterr().out
+    assert main((target, draft, "--questions", "0")) == 0
+    assert "Won by" not in capsys.readouterr().out
+
+
+def test_steps_beyond_the_context_of_the_prm(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str, draft: str
+) -> None:
+    """A PRM trained on 100 tokens scored one step with 101 of them, and one with 100."""
+    manifest = orjson.loads((Path(draft) / "manifest.json").read_bytes())
+    manifest |= {"prm": "p", "config": {"prm": {"context": 100}}}
+    (Path(draft) / "manifest.json").write_bytes(orjson.dumps(manifest))
+    lines = (Path(draft) / "records.jsonl").read_bytes().splitlines()
+    for i, prompt in enumerate((100, 101)):
+        record = orjson.loads(lines[i])
+        record["proposals"][0]["usage"]["prm"] = asdict(Usage(prompt=prompt, verified=50, passes=1))
+        lines[i] = orjson.dumps(record)
+    (Path(draft) / "records.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    assert rows(capsys, target, draft)["draft alone"][10] == "1"
+
+
+def test_a_damaged_line_is_named_and_left_out(capsys: pytest.CaptureFixture[str], target: str, draft: str) -> None:
+    records = Path(draft) / "records.jsonl"
+    lines = records.read_bytes().splitlines()
+    records.write_bytes(b"\n".join([*lines[:2], b"{half a line", *lines[3:]]) + b"\n")
+    assert main((target, draft)) == 0
+    output = capsys.readouterr()
+    assert f"{records}, line 3 is broken" in output.err
+    assert "9/10" in output.out
+
+
+def test_text_that_nobody_grades_has_no_difference(capsys: pytest.CaptureFixture[str], target: str, draft: str) -> None:
+    for run in (target, draft):
+        path = Path(run) / "grades.jsonl"
+        path.write_bytes(path.read_bytes().replace(b'"reason":null', b'"reason":"not graded"'))
+    assert rows(capsys, target, draft)["draft alone"][1:4] == ["–", "–", "–"]
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

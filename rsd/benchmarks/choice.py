@@ -39,15 +39,17 @@ def chosen(everything: Sequence[Problem], config: RunConfig) -> tuple[Problem, .
     return asked[config.shard :: config.shards]
 
 
+def value_of(problem: Problem, key: str) -> str:
+    """A problem's ``level`` or ``subject`` (`key`), where its row says it; else the empty string."""
+    return str(next((problem.row[name] for name in FIELDS[key] if name in problem.row), ""))
+
+
 def _of(problems: list[Problem], key: str, wanted: Any, benchmark: str) -> list[Problem]:
     """The problems whose row has one of the values `wanted` of `key`."""
 
-    def value(problem: Problem) -> str:
-        return str(next((problem.row[name] for name in FIELDS[key] if name in problem.row), ""))
-
     values = {str(v) for v in (wanted if isinstance(wanted, (list, tuple)) else (wanted,))}
-    known = {value(problem) for problem in problems} - {""}
+    known = {value_of(problem, key) for problem in problems} - {""}
     if not values <= known:
         listed = ", ".join(sorted(known)) or f"no {key} at all"
         raise ConfigError(f"subset.{key}={wanted}: {benchmark} has {listed}.")
-    return [problem for problem in problems if value(problem) in values]
+    return [problem for problem in problems if value_of(problem, key) in values]

@@ -7,7 +7,7 @@ SciPy, a second to import, is imported where it is needed, so that a command's `
     outcome.won, outcome.lost, outcome.p, outcome.interval
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -114,9 +114,7 @@ def bootstrap(samples: Samples, seed: int = 0) -> Interval:
     Two-level bootstrap (Davison & Hinkley, 1997, section 3.8): questions are drawn with
     replacement, then each one's samples. The order of `samples` does not matter.
     """
-    rng = np.random.default_rng(seed)
-    drawn = rng.integers(len(samples), size=(RESAMPLES, len(samples)))
-    return _percentiles(_resampled(samples, sorted(samples), drawn, rng))
+    return percentiles(resampled_means(samples, np.random.default_rng(seed)))
 
 
 def bootstrap_difference(first: Samples, second: Samples, seed: int = 0) -> Interval:
@@ -125,17 +123,47 @@ def bootstrap_difference(first: Samples, second: Samples, seed: int = 0) -> Inte
     Both runs see the same resampled questions, so that a question's difficulty cancels; their
     samples are resampled independently.
     """
-    rng = np.random.default_rng(seed)
-    common = sorted(first.keys() & second.keys())
-    drawn = rng.integers(len(common), size=(RESAMPLES, len(common)))
-    return _percentiles(_resampled(first, common, drawn, rng) - _resampled(second, common, drawn, rng))
+    return percentiles(resampled_differences(first, second, np.random.default_rng(seed)))
 
 
-def _resampled(samples: Samples, questions: list[str], drawn: Integers, rng: np.random.Generator) -> Floats:
-    """Means [resample] over the drawn questions, each with its samples resampled."""
-    right, count = np.array([samples[question] for question in questions]).T
+def resampled_differences(first: Samples, second: Samples, rng: np.random.Generator) -> Floats:
+    """Differences [resample] of the two means on the common questions, each time of questions drawn anew."""
+    kinds, drawn = _drawn([(*first[question], *second[question]) for question in first.keys() & second.keys()], rng)
+    return _means(kinds[:, :2], drawn, rng) - _means(kinds[:, 2:], drawn, rng)
+
+
+def resampled_means(samples: Samples, rng: np.random.Generator) -> Floats:
+    """Means [resample] of the shares of right samples, each time of questions, then samples, drawn anew."""
+    return _means(*_drawn(list(samples.values()), rng), rng)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjustment of the p-values of m hypotheses (Holm, 1979, Scandinavian J. Statistics 6:65-70).
+
+    With p_(1) <= … <= p_(m), the i-th becomes max over j <= i of min(1, (m - j + 1)·p_(j)): rejecting those at or below
+    α errs in any of them with a probability of at most α. NaN, a hypothesis that was not tested, stays and does not
+    count. In the order given.
+    """
+    values = np.array(p_values, dtype=np.float64)
+    tested = np.flatnonzero(~np.isnan(values))
+    order = tested[np.argsort(values[tested], kind="stable")]
+    steps = np.arange(len(order), 0, -1) * values[order]
+    values[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return [float(value) for value in values]
+
+
+def _drawn(outcomes: Sequence[tuple[int, ...]], rng: np.random.Generator) -> tuple[Integers, Integers]:
+    """The kinds of `outcomes` that questions have, and how many questions [resample, kind] are drawn of each: of n
+    drawn with replacement, Multinomial(n, shares of the kinds)."""
+    kinds, questions = np.unique(np.array(outcomes), axis=0, return_counts=True)
+    return kinds, rng.multinomial(len(outcomes), questions / len(outcomes), size=RESAMPLES)
+
+
+def _means(kinds: Integers, drawn: Integers, rng: np.random.Generator) -> Floats:
+    """Means [resample] over the questions `drawn` of each kind (right, count), each with its samples resampled."""
+    right, count = kinds.T
     # The right ones among n draws with replacement from n samples, r of them right, are Binomial(n, r/n).
-    means: Floats = (rng.binomial(count[drawn], (right / count)[drawn]) / count[drawn]).mean(axis=1)
+    means: Floats = (rng.binomial(drawn * count, right / count) / count).sum(axis=1) / drawn.sum(axis=1)
     return means
 
 
@@ -146,6 +174,7 @@ def _fair_coin(successes: int, trials: int) -> "BinomTestResult":
     return binomtest(successes, trials)
 
 
-def _percentiles(values: Floats) -> Interval:
+def percentiles(values: Floats) -> Interval:
+    """The middle 95% of resampled `values`."""
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)

@@ -18,6 +18,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase, Qwen2ForCausalL
 from rsd.benchmarks.jsonl import JsonLinesBenchmark
 from rsd.compare import Run, read_run
 from rsd.records import Problem
+from rsd.report.runs import samples_of
 from rsd.report.statistics import wilson
 from rsd.tiny.benchmark import BENCHMARKS, FOLDER
 from rsd.tiny.optimise import IGNORE, padded
@@ -92,7 +93,7 @@ def calibration(scored: Scored) -> list[tuple[int, float]]:
 def by_level(run: Run, questions: Mapping[str, Problem]) -> list[str]:
     """Accuracy in percent with its 95% Wilson interval, level by level and over all."""
     outcomes = defaultdict(list)
-    for question, (right, _) in run.samples().items():
+    for question, (right, _) in samples_of(run.solutions).items():
         outcomes[questions[question].row["level"]].append(right)
     groups = [outcomes[level] for level in sorted(outcomes)]
     return [_share(group) for group in [*groups, [right for group in groups for right in group]]]

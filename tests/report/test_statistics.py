@@ -1,13 +1,27 @@
-"""Intervals and tests: published examples, brute force, and bounds that always hold."""
+"""Intervals and tests: published examples, brute force, statsmodels, and bounds that always hold."""
 
 from itertools import product
 from math import comb, sqrt
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.contingency_tables import mcnemar as mcnemar_of_statsmodels
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.proportion import proportion_confint
 
-from rsd.report.statistics import Paired, bootstrap, bootstrap_difference, mcnemar, newcombe, pair, wilson
+from rsd.report.statistics import (
+    Paired,
+    bootstrap,
+    bootstrap_difference,
+    holm,
+    mcnemar,
+    newcombe,
+    pair,
+    resampled_differences,
+    wilson,
+)
 
 counts = st.integers(0, 40)
 tables = st.tuples(counts, counts, counts, counts).filter(any)
@@ -117,3 +131,42 @@ def test_bootstrap_difference_pairs_questions() -> None:
     first = {f"q{i}": (3 * (i % 2), 3) for i in range(30)}
     assert bootstrap_difference(first, {**first, "other": (0, 3)}) == (0.0, 0.0)
     assert bootstrap_difference(dict.fromkeys(first, (3, 3)), dict.fromkeys(first, (0, 2))) == (1.0, 1.0)
+
+
+def test_the_shortcut_for_single_samples_is_the_bootstrap() -> None:
+    """Won, lost and equal questions drawn at once spread as questions drawn one by one do."""
+    outcomes = [1] * 25 + [-1] * 10 + [0] * 65
+    first = {f"q{i}": (int(by > 0), 1) for i, by in enumerate(outcomes)}
+    second = {f"q{i}": (int(by < 0), 1) for i, by in enumerate(outcomes)}
+    rng = np.random.default_rng(0)
+    found = resampled_differences(first, second, rng)
+    by_hand = rng.choice(outcomes, size=(20_000, 100)).mean(axis=1)
+    assert found.mean() == pytest.approx(by_hand.mean(), abs=0.005)
+    assert found.std() == pytest.approx(by_hand.std(), rel=0.05)
+    assert np.quantile(found, [0.025, 0.975]) == pytest.approx(np.quantile(by_hand, [0.025, 0.975]), abs=0.011)
+
+
+def test_holm_by_hand() -> None:
+    """0.01·4, then max(0.04, 0.02·3), max(0.06, 0.03·2), max(0.06, 0.2·1); one that was not tested does not count."""
+    assert holm([0.03, 0.01, 0.2, 0.02]) == pytest.approx([0.06, 0.04, 0.2, 0.06])
+    assert holm([0.6, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+    assert holm([0.04, float("nan"), 0.01]) == pytest.approx([0.04, float("nan"), 0.02], nan_ok=True)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_holm_is_that_of_statsmodels(seed: int) -> None:
+    p_values = np.round(np.random.default_rng(seed).random(12) ** 4, 2)  # some of them equal
+    assert holm(p_values.tolist()) == pytest.approx(multipletests(p_values, method="holm")[1])
+
+
+@given(st.integers(1, 3000), st.data())
+def test_wilson_is_that_of_statsmodels(trials: int, data: st.DataObject) -> None:
+    successes = data.draw(st.integers(0, trials))
+    assert wilson(successes, trials) == pytest.approx(proportion_confint(successes, trials, method="wilson"), abs=1e-9)
+
+
+@given(st.integers(0, 300), st.integers(0, 300))
+def test_mcnemar_is_that_of_statsmodels(won: int, lost: int) -> None:
+    expected = mcnemar_of_statsmodels([[5, won], [lost, 5]], exact=True).pvalue
+    assert mcnemar(won, lost) == pytest.approx(expected, rel=1e-6)

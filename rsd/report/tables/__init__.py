@@ -1,0 +1,1 @@
+"""The paper's tables, filled from stored runs."""
