@@ -224,6 +224,10 @@ def test_solutions_that_wait_for_a_grade_do_not_count(tmp_path: Path) -> None:
     row = load(tmp_path).iloc[0]
     assert (row["questions"], row["accuracy"], row["complete"]) == (1, 1.0, False)
     assert list(load(tmp_path, rows="solutions")["whole"]) == [True, False]
+    two = [record("a", proposal("target", 5)), record("b", proposal("target", 5))]
+    store(tmp_path, "third", [*two, record("b", proposal("target", 5), sample=1)], {"a"}, manifest(size=2))
+    row = load(tmp_path, run_id="third").iloc[0]
+    assert (row["questions"], row["samples"], row["complete"]) == (2, 2, False), "a has one sample, b two"
 
 
 def test_text_that_nobody_grades_has_no_accuracy(tmp_path: Path) -> None:
