@@ -33,7 +33,7 @@ COSTS = {f"flops_{accounting}": accounting for accounting in ACCOUNTINGS}
 COLUMNS = [*RUN, "method", "role", "pair", "prm", "n", "delta", *ACCURACY]
 FILLS = ("full", "left", "none", "right")  # from the largest PRM on
 APART = 0.17  # of an axis's length, that its labels are at least from one another
-LABELLED = [(1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), tuple(np.arange(1.0, 10.0, 0.5)), tuple(np.arange(1.0, 10.0, 0.1))]
+LABELLED = [(1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 2.0, 3.0, 4.0, 6.0), tuple(np.arange(1.0, 10.0, 0.1))]
 WITH_PRM = ("RSD", "BoN", "Process BoN", "Beam")
 
 
