@@ -19,16 +19,15 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rsd.cost import Shape
 from rsd.errors import StoreError
 from rsd.report.columns import Tables, read_columns
-from rsd.report.runs import context, described, threshold, totals
+from rsd.report.runs import described, facts_of, totals
 from rsd.store import line_files, read_grades, read_lines, read_manifest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-VERSION = 2  # of what is stored; any change of the columns' meaning is a new one
+VERSION = 3  # of what is stored; any change of the columns' meaning is a new one
 TABLES = ("solutions", "proposals")
 METADATA = b"rsd"
 
@@ -108,10 +107,8 @@ def _tables(
     tables = read_columns(
         folder,
         read_grades(folder, None if grader == "default" else grader, told),
-        {role: Shape(**shape) for role, shape in manifest["shapes"].items()},
-        delta=threshold(manifest),
-        context=context(manifest),
-        damaged=told,
+        facts_of(manifest),
+        told,
     )
     lines = read_lines(folder, "invocations", orjson.loads, told)
     return (

@@ -2,7 +2,7 @@
 
 They are read line by line, so that a run of a million proposals needs the memory of its columns only::
 
-    tables = read_columns(folder, read_grades(folder), shapes, delta=0.7, context=4096, damaged=told.append)
+    tables = read_columns(folder, read_grades(folder), facts, told.append)
     tables.solutions, tables.proposals    # Arrow tables, in the order of question_id and sample
 """
 
@@ -13,19 +13,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rsd.cost import ACCOUNTINGS, Floats, Shape, UsageColumns, flops_of_many
+from rsd.cost import UsageColumns
 from rsd.errors import StoreError
-from rsd.records import SCHEMA, Role
-from rsd.report.summary import NEAR_DELTA, ROLES
+from rsd.records import SCHEMA
+from rsd.report.numbers import Facts, Values, numbers_of
+from rsd.report.summary import ROLES
 from rsd.store import GradeRecord, Key, read_lines
 
 CHUNK = 100_000  # proposals turned into columns at a time
 
-RECORD = ("question_id", "sample", "invocation", "prompt_tokens", "end_reason", "error")
+RECORD = {
+    "question_id": pa.string(),
+    "sample": pa.int32(),
+    "invocation": pa.int32(),
+    "prompt_tokens": pa.int32(),
+    "end_reason": pa.string(),
+    "error": pa.string(),
+}
 PROPOSAL = {
     "step": pa.int32(),
     "origin": pa.string(),
@@ -48,7 +56,6 @@ _usage = itemgetter(*USAGE)
 _IDLE = (0,) * len(USAGE)  # of a role that did not work on a proposal
 
 Line = tuple[tuple[Any, ...], list[tuple[Any, ...]], list[tuple[Any, ...]]]
-Values = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +67,16 @@ class Tables:
 
 
 def read_columns(
-    folder: Path,
-    grades: Mapping[Key, GradeRecord],
-    shapes: Mapping[Role, Shape],
-    *,
-    delta: float | None,
-    context: int | None,
-    damaged: Callable[[StoreError], None],
+    folder: Path, grades: Mapping[Key, GradeRecord], facts: Facts, damaged: Callable[[StoreError], None]
 ) -> Tables:
     """Read the records of `folder`; a record replaces one of the same sample that is an error.
 
-    `delta`: the threshold that rewards may lie near to. `context`: tokens that the PRM was trained on. Broken lines
-    are told to `damaged`, and the others used. Raises StoreError for a value that is of another type than its field.
+    Broken lines are told to `damaged`, and the others used. Raises StoreError for a value of another type than its
+    field's.
     """
     lines = read_lines(folder, "records", _load, damaged)
     try:
-        return _joined(list(_chunks(lines, shapes, delta, context)), grades)
+        return _joined(list(_chunks(lines, facts)), grades)
     except (TypeError, ValueError, OverflowError) as error:  # of Arrow and NumPy, about a value
         raise StoreError(
             f"{folder} holds a record with a value of another type ({error}); mend or delete it"
@@ -84,7 +85,7 @@ def read_columns(
 
 def no_columns() -> Tables:
     """The tables of a run without records."""
-    return _joined(list(_chunks(iter(()), {}, None, None)), {})
+    return _joined(list(_chunks(iter(()), Facts(shapes={}))), {})
 
 
 def _joined(chunks: Sequence[Tables], grades: Mapping[Key, GradeRecord]) -> Tables:
@@ -128,9 +129,7 @@ def _told(proposal: Mapping[str, Any]) -> dict[str, Any]:
     return {**told, "same_text": told["target_text"] == proposal["text"]} if "target_text" in told else told
 
 
-def _chunks(
-    lines: Iterator[Line], shapes: Mapping[Role, Shape], delta: float | None, context: int | None
-) -> Iterator[Tables]:
+def _chunks(lines: Iterator[Line], facts: Facts) -> Iterator[Tables]:
     """Tables of whole records, of `CHUNK` proposals or a few more each; of no record at all, empty ones."""
     records: list[tuple[Any, ...]] = []
     proposals: list[tuple[Any, ...]] = []
@@ -140,138 +139,42 @@ def _chunks(
         proposals += rows
         usages += used
         if len(proposals) >= CHUNK:
-            yield _tables(records, proposals, usages, shapes, delta, context)
+            yield _tables(records, proposals, usages, facts)
             records, proposals, usages = [], [], []
-    yield _tables(records, proposals, usages, shapes, delta, context)
+    yield _tables(records, proposals, usages, facts)
 
 
 def _tables(
     records: Sequence[tuple[Any, ...]],
     proposals: Sequence[tuple[Any, ...]],
     usages: Sequence[tuple[Any, ...]],
-    shapes: Mapping[Role, Shape],
-    delta: float | None,
-    context: int | None,
+    facts: Facts,
 ) -> Tables:
     made = zip(*proposals, strict=True) if proposals else ((),) * len(PROPOSAL)
     columns = {name: pa.array(values, kind) for (name, kind), values in zip(PROPOSAL.items(), made, strict=True)}
     counts = np.array(usages, dtype=np.float64).reshape(len(proposals), len(ROLES), len(USAGE))  # None: NaN
     used = {role: UsageColumns(*counts[:, i].T) for i, role in enumerate(ROLES)}
     told = list(zip(*records, strict=True)) if records else [()] * (len(RECORD) + 1)
+    own = {name: pa.array(values, kind) for (name, kind), values in zip(RECORD.items(), told, strict=False)}
     lengths = np.array(told[-1], dtype=np.int64)
-    owner = np.repeat(np.arange(len(records)), lengths)
-
-    def total(values: Values) -> Floats:
-        return np.bincount(owner, weights=values, minlength=len(records)).astype(np.float64)
-
-    own = dict(zip(RECORD, told, strict=False))
-    sums = _sums(columns, used, total, shapes, delta, context)
-    return Tables(
-        pa.table(
-            {
-                "question_id": pa.array(own["question_id"], pa.string()),
-                "sample": pa.array(own["sample"], pa.int32()),
-                "invocation": pa.array(own["invocation"], pa.int32()),
-                "prompt_tokens": pa.array(own["prompt_tokens"], pa.int32()),
-                "end_reason": pa.array(own["end_reason"], pa.string()),
-                "error": pa.array(own["error"], pa.string()),
-                "draft_only": pa.array((total(_touched(used["target"])) == 0) & ~_failed(own)),
-                **sums,
-                "lowest_accepted": _per_record(np.minimum, columns, owner, len(records), "reward", accepted=True),
-                "t0": _per_record(np.minimum, columns, owner, len(records), "t0"),
-                "t1": _per_record(np.maximum, columns, owner, len(records), "t1"),
-                "proposals": pa.array(lengths),
-            }
-        ),
-        pa.table(columns),
-    )
+    numbers = numbers_of(columns, used, lengths, facts)
+    own["draft_only"] = pa.array(numbers.pop("idle_target") & ~_failed(own))
+    if not facts.scores_all:
+        numbers["unscored"] = pc.equal(own["end_reason"], "prm_context").cast(pa.int64())
+    return Tables(pa.table({**own, **numbers, "proposals": pa.array(lengths)}), pa.table(columns))
 
 
-def _sums(
-    columns: Mapping[str, pa.Array],
-    used: Mapping[Role, UsageColumns],
-    total: Callable[[Values], Floats],
-    shapes: Mapping[Role, Shape],
-    delta: float | None,
-    context: int | None,
-) -> dict[str, pa.Array]:
-    """What is a record's sum over its proposals, by the definitions of `rsd.report.summary`."""
-    accepted = columns["accepted"].fill_null(False).to_numpy(zero_copy_only=False)
-    judged = columns["accepted"].is_valid().to_numpy(zero_copy_only=False)
-    kept = columns["kept"].to_numpy(zero_copy_only=False)
-    drafted = np.equal(columns["origin"].to_numpy(zero_copy_only=False), "draft")
-    tokens = columns["tokens"].to_numpy().astype(np.float64)
-    rewards = columns["reward"].to_numpy(zero_copy_only=False).astype(np.float64)
-    draft, target, prm = (used[role] for role in ROLES)
-    ahead = ~drafted & (draft.generated > 0)  # what the draft wrote for the target to verify
-    near = judged & (np.abs(rewards - (np.nan if delta is None else delta)) <= NEAR_DELTA)
-    counts = {
-        "response_tokens": kept * tokens,
-        "steps": kept,
-        "draft_tokens_kept": (kept & drafted) * tokens,
-        "target_tokens_kept": (kept & ~drafted) * tokens,
-        "judged": judged,
-        "accepted": accepted,
-        "judged_tokens": judged * tokens,
-        "accepted_tokens": accepted * tokens,
-        "wasted_tokens": (drafted & ~kept) * draft.generated + ahead * (target.drafted - target.accepted),
-        "tokens_draft": draft.generated,
-        "tokens_target": target.generated,
-        "tokens_prm": prm.verified,
-        "prm_calls": prm.passes,
-        "near_delta": None if delta is None else near,
-        "beyond_context": None if context is None else prm.prompt > context,
-    }
-    sums = {
-        name: pa.nulls(len(total(tokens)), pa.int64()) if values is None else pa.array(total(values).astype(np.int64))
-        for name, values in counts.items()
-    }
-    for accounting in ACCOUNTINGS:
-        costs: Floats = sum(  # type: ignore[assignment]
-            flops_of_many(used[role], shapes[role], accounting)
-            if role in shapes
-            else np.where(_touched(used[role]), np.nan, 0.0)
-            for role in ROLES
-        )
-        sums[f"flops_{accounting}"] = pa.array(total(costs), pa.float64())
-    return sums
-
-
-def _touched(usage: UsageColumns) -> Values:
-    """Where a role worked on a proposal at all."""
-    touched: Values = (usage.passes + usage.generated + usage.prompt + usage.verified) > 0
-    return touched
-
-
-def _failed(own: Mapping[str, Sequence[Any]]) -> Values:
-    pairs = zip(own["error"], own["end_reason"], strict=True)
-    return np.array([error is not None or reason == "error" for error, reason in pairs], dtype=bool)
-
-
-def _per_record(
-    reduce: np.ufunc,
-    columns: Mapping[str, pa.Array],
-    owner: Values,
-    records: int,
-    name: str,
-    *,
-    accepted: bool = False,
-) -> pa.Array:
-    """The least or greatest value of each record's proposals, or of its accepted ones; NaN where there is none."""
-    values = columns[name].to_numpy(zero_copy_only=False).astype(np.float64)
-    least = np.full(records, np.inf if reduce is np.minimum else -np.inf)
-    chosen = ~np.isnan(values)
-    if accepted:
-        chosen &= columns["accepted"].fill_null(False).to_numpy(zero_copy_only=False)
-    reduce.at(least, owner[chosen], values[chosen])
-    return pa.array(np.where(np.isinf(least), np.nan, least))
+def _failed(solutions: Any) -> Values:
+    """Which solutions, a table or its columns by name, are errors."""
+    failed = pc.or_(pc.is_valid(solutions["error"]), pc.equal(solutions["end_reason"], "error"))
+    return np.asarray(failed.to_numpy(zero_copy_only=False) if isinstance(failed, pa.Array) else failed.to_numpy())
 
 
 def _standing(solutions: pa.Table) -> list[int]:
     """Rows of the records that count, in the order of their keys: the last of each sample up to the first that
     is no error."""
     chosen: dict[Key, int] = {}
-    failed = _failed({name: solutions[name].to_pylist() for name in ("error", "end_reason")})
+    failed = _failed(solutions)
     keys = zip(solutions["question_id"].to_pylist(), solutions["sample"].to_pylist(), strict=True)
     for row, key in enumerate(keys):
         if key not in chosen or failed[chosen[key]]:
@@ -281,7 +184,7 @@ def _standing(solutions: pa.Table) -> list[int]:
 
 def _graded(solutions: pa.Table, grades: Mapping[Key, GradeRecord]) -> pa.Table:
     """With the verdicts. An error counts as graded and wrong; `whole`: failed, or through the grader's hands."""
-    failed = _failed({name: solutions[name].to_pylist() for name in ("error", "end_reason")})
+    failed = _failed(solutions)
     keys = zip(solutions["question_id"].to_pylist(), solutions["sample"].to_pylist(), strict=True)
     found = [None if lost else grades.get(key) for key, lost in zip(keys, failed, strict=True)]
     verdicts = {

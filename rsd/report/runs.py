@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from rsd.cost import ACCOUNTINGS
+from rsd.cost import ACCOUNTINGS, Shape
 from rsd.records import EndReason
+from rsd.report.numbers import Facts
 from rsd.report.statistics import Samples, bootstrap, wilson
 from rsd.report.summary import ROLES
 
@@ -73,10 +74,15 @@ def threshold(manifest: Mapping[str, Any]) -> float | None:
     return None if delta is None else float(delta)
 
 
-def context(manifest: Mapping[str, Any]) -> int | None:
-    """Tokens that the run's PRM was trained on; None without a PRM, or where that is unknown."""
-    length = manifest.get("config", {}).get("prm", {}).get("context") if manifest.get("prm") else None
-    return None if length is None else int(length)
+def facts_of(manifest: Mapping[str, Any]) -> Facts:
+    """What the columns need to know of the run."""
+    judged = manifest.get("config", {}).get("prm", {}) if manifest.get("prm") else {}
+    return Facts(
+        shapes={role: Shape(**shape) for role, shape in manifest["shapes"].items()},
+        delta=threshold(manifest),
+        context=judged.get("context"),
+        scores_all=manifest["identity"].get("method", {}).get("method") in ("beam", "best_of_n"),
+    )
 
 
 def totals(solutions: "pd.DataFrame", size: int) -> dict[str, Any]:
@@ -84,8 +90,8 @@ def totals(solutions: "pd.DataFrame", size: int) -> dict[str, Any]:
 
     As `rsd.report.summary.Summary`, which is of the same records: means are over solutions, `accuracy` is over
     questions and missing where nobody grades them. Solutions that wait for their grade are left out. `complete`: every
-    question of the benchmark has as many solutions as any. `near_delta`, `beyond_context`, `judged` and ``end_…`` are
-    counts.
+    question of the benchmark has as many solutions as any. `unscored`, `near_delta`, `beyond_context`, `judged` and
+    ``end_…`` are counts.
     """
     whole = solutions[solutions["whole"]]
     by_question = samples_of(whole)
@@ -112,6 +118,7 @@ def totals(solutions: "pd.DataFrame", size: int) -> dict[str, Any]:
         "judged": sums["judged"],
         "acceptance": _share(sums["accepted"], sums["judged"]),
         "acceptance_tokens": _share(sums["accepted_tokens"], sums["judged_tokens"]),
+        "unscored": int(whole["unscored"].sum()),
         **{name: int(whole[name].sum()) if there else None for name, there in known.items()},
         **{f"end_{reason}": int(ends.get(reason, 0)) for reason in get_args(EndReason)},
         **{name: _mean(whole[name].to_numpy(dtype=np.float64)) for name in PER_QUESTION},

@@ -1,7 +1,5 @@
 """What `load` gives of stored runs: values counted by hand, those of the summary, and what becomes of bad input."""
 
-import os
-import random
 import shutil
 import subprocess
 import sys
@@ -12,15 +10,11 @@ import orjson
 import pandas as pd
 import pytest
 
-from rsd.cost import ACCOUNTINGS, flops_by_role
 from rsd.errors import StoreError
-from rsd.records import Record, Usage, dump
 from rsd.report import load
 from rsd.report.cache import read_run, tell
-from rsd.report.summary import summarise
-from rsd.store import read_grades, read_records
 from tests.conftest import ROOT
-from tests.stored import RSD, SHAPES, TARGET, manifest, proposal, record, store
+from tests.stored import RSD, TARGET, manifest, proposal, record, store
 
 RECORDS = [
     record(
@@ -113,76 +107,6 @@ def test_proposals_by_hand(results: Path) -> None:
     assert pd.isna(proposals["reward"][3])
 
 
-def odd_records(count: int, draw: random.Random) -> list[Record]:
-    """Solutions of all kinds: two samples, errors, failed ones tried again, speculation, caches that are not told."""
-
-    def usage(origin: str) -> dict[str, Usage]:
-        prompt, generated = draw.randint(1, 90), draw.randint(1, 30)
-        cached = draw.choice([None, *[draw.randint(0, prompt)] * 9])
-        used = {origin: Usage(generated=generated, prompt=prompt, cached=cached, passes=generated)}
-        if origin == "target" and draw.random() < 0.5:
-            used["target"] = Usage(prompt=prompt, generated=9, drafted=12, verified=15, accepted=6, passes=3)
-            used["draft"] = Usage(generated=12, passes=12, prompt=prompt, cached=0)
-        if draw.random() < 0.7:
-            used["prm"] = Usage(prompt=prompt, verified=generated, passes=1, cached=draw.randint(0, prompt))
-        return used
-
-    def one() -> Any:
-        accepted = draw.choice([True, False, None])
-        origin = "target" if accepted is None else "draft"
-        return proposal(
-            origin, draw.randint(1, 30), draw.choice([None, 0.7, 0.72, 0.75, 0.1]), accepted, kept=draw.random() < 0.7,
-            usage=usage(origin),
-        )  # fmt: skip
-
-    records = []
-    for number in range(count):
-        for sample in range(2):
-            if draw.random() < 0.2:
-                records.append(record(f"q{number}", *([one()] * draw.randint(0, 1)), sample=sample, error="failed"))
-                if draw.random() < 0.5:
-                    continue
-            proposals = [one() for _ in range(draw.randint(0, 6))]
-            ends = draw.choice(["eos", "max_steps", "prm_context"])
-            records.append(record(f"q{number}", *proposals, sample=sample, end_reason=ends))
-    draw.shuffle(records)
-    return records
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_frames_agree_with_the_summary_and_the_cost(tmp_path: Path, seed: int) -> None:
-    """Columns are a second way to the numbers that `summarise` and `flops_by_role` count record by record."""
-    folder = store(
-        tmp_path, "odd", odd_records(60, random.Random(seed)), {f"q{i}" for i in range(0, 60, 3)}, manifest(size=60)
-    )
-    read = read_records(folder)
-    summary = summarise(read.values(), read_grades(folder), SHAPES, delta=0.7, context=20)
-    row = load(tmp_path).iloc[0]
-    assert (row["questions"], row["records"], row["errors"], row["judged"]) == (
-        summary.questions, summary.records, summary.errors, summary.judged,
-    )  # fmt: skip
-    assert (row["accuracy"], row["acceptance"], row["acceptance_tokens"], row["draft_only"]) == pytest.approx(
-        (summary.accuracy, summary.acceptance_rate, summary.acceptance_rate_tokens, summary.draft_only)
-    )
-    assert (row["low"], row["high"]) == pytest.approx(summary.interval)
-    assert row["interval_method"] == summary.interval_method == "bootstrap"
-    assert (row["near_delta"], row["beyond_context"]) == (summary.near_delta, summary.beyond_context)
-    assert (row["steps"], row["response_tokens"]) == pytest.approx((summary.steps, summary.response_tokens))
-    assert {r: row[f"end_{r}"] for r in summary.end_reasons} == dict(summary.end_reasons)
-    works = summary.work
-    assert [row[f"tokens_{role}"] * len(read) for role in works] == pytest.approx([w.tokens for w in works.values()])
-    assert row["wasted_tokens"] * len(read) == pytest.approx(works["draft"].discarded)
-    for accounting in ACCOUNTINGS:
-        expected = summary.flops[accounting]
-        found = row[f"flops_{accounting}"]
-        assert pd.isna(found) if expected is None else found == pytest.approx(expected, rel=1e-12)
-    solutions = load(tmp_path, rows="solutions").set_index(["question_id", "sample"])
-    for key, one in read.items():
-        for accounting, roles in flops_by_role(one.proposals, SHAPES).items():
-            found = solutions.loc[key, f"flops_{accounting}"]
-            assert pd.isna(found) if None in roles.values() else found == sum(v for v in roles.values() if v)
-
-
 def test_filters(results: Path) -> None:
     assert set(load(results)["run_id"]) == {"rsd-1", "target-1"}
     assert list(load(results, delta=0.7)["run_id"]) == ["rsd-1"]
@@ -225,6 +149,10 @@ def test_solutions_that_wait_for_a_grade_do_not_count(tmp_path: Path) -> None:
     row = load(tmp_path).iloc[0]
     assert (row["questions"], row["accuracy"], row["complete"]) == (1, 1.0, False)
     assert list(load(tmp_path, rows="solutions")["whole"]) == [True, False]
+    two = [record("a", proposal("target", 5)), record("b", proposal("target", 5))]
+    store(tmp_path, "third", [*two, record("b", proposal("target", 5), sample=1)], {"a"}, manifest(size=2))
+    row = load(tmp_path, run_id="third").iloc[0]
+    assert (row["questions"], row["samples"], row["complete"]) == (2, 2, False), "a has one sample, b two"
 
 
 def test_text_that_nobody_grades_has_no_accuracy(tmp_path: Path) -> None:
@@ -246,84 +174,6 @@ def test_another_grader_has_columns_of_its_own(results: Path) -> None:
     assert list(runs["grader"]) == ["reference"]
     assert runs["accuracy"][0] == pytest.approx(2 / 3)
     assert load(results, run_id="rsd-1")["accuracy"][0] == pytest.approx(1 / 3)
-
-
-def test_damaged_lines_are_named_once_and_the_rest_used(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tell.cache_clear()
-    folder = results / "runs/math500/rsd-1"
-    lines = (folder / "records.jsonl").read_bytes().splitlines()
-    (folder / "records.jsonl").write_bytes(b"\n".join([lines[0], b"garbage", b'{"schema":1}', lines[1]]) + b"\n")
-    grades = (folder / "grades.jsonl").read_bytes()
-    (folder / "grades.jsonl").write_bytes(b"[1]\n" + grades)
-    assert load(results, run_id="rsd-1")["questions"][0] == 2
-    told = capsys.readouterr().err
-    assert [
-        f"{name}, line {n} is broken" in told
-        for name, n in (("records.jsonl", 2), ("records.jsonl", 3), ("grades.jsonl", 1))
-    ] == [True] * 3
-    assert len(load(results, rows="proposals", run_id="rsd-1")) == 5
-    assert capsys.readouterr().err == "", "told once"
-    tell.cache_clear()
-    load(results)
-    assert "line 2 is broken" in capsys.readouterr().err, "also from the cache"
-
-
-def test_a_run_that_cannot_be_read_is_left_out(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tell.cache_clear()
-    (results / "runs/math500/rsd-1/manifest.json").write_text("{")
-    assert list(load(results)["run_id"]) == ["target-1"]
-    assert "rsd-1/manifest.json is not the manifest of a run" in capsys.readouterr().err
-
-
-def test_values_of_another_type_cost_their_run_only(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tell.cache_clear()
-    path = results / "runs/math500/rsd-1/records.jsonl"
-    path.write_bytes(path.read_bytes().replace(b'"reward":0.71', b'"reward":"0.71"'))
-    assert list(load(results)["run_id"]) == ["target-1"]
-    assert "rsd-1 holds a record with a value of another type" in capsys.readouterr().err
-
-
-def test_the_cache_follows_the_files(results: Path) -> None:
-    """A second reading takes nothing from the records; a new line, other grades and another manifest are seen."""
-    folder = results / "runs/math500/rsd-1"
-    before = load(results, run_id="rsd-1")
-    path = folder / "records.jsonl"
-    state, content = path.stat(), path.read_bytes()
-    path.write_bytes(b"#" * len(content))
-    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
-    pd.testing.assert_frame_equal(load(results, run_id="rsd-1"), before)
-    path.write_bytes(content + dump(record("d", proposal("draft", 3, 0.9, True))) + b"\n")
-    with (folder / "grades.jsonl").open("ab") as grades:
-        grades.write(
-            orjson.dumps({"question_id": "d", "sample": 0, "correct": True, "extracted": "", "reason": "equal"})
-        )
-        grades.write(b"\n")
-    after = load(results, run_id="rsd-1")
-    assert (after["questions"][0], after["accuracy"][0]) == (4, 0.5)
-    assert len(load(results, rows="proposals", run_id="rsd-1")) == 6
-    (folder / "manifest.json").write_bytes(orjson.dumps(manifest(size=9)))
-    assert load(results, run_id="rsd-1")["size"][0] == 9
-
-
-@pytest.mark.parametrize("content", [b"", b"PAR1 and so on"])
-def test_a_broken_cache_is_made_anew(results: Path, content: bytes) -> None:
-    before = load(results, rows="proposals")
-    stored = sorted((results / "cache").rglob("*.parquet"))
-    assert len(stored) == 4
-    for path in stored:
-        path.write_bytes(content)
-    pd.testing.assert_frame_equal(load(results, rows="proposals"), before)
-
-
-def test_results_that_cannot_be_written_are_read_all_the_same(results: Path) -> None:
-    (results / "cache").write_text("not a folder")
-    assert len(load(results)) == 2
-
-
-def test_a_moved_folder_keeps_its_cache(results: Path, tmp_path: Path) -> None:
-    load(results)
-    moved = shutil.copytree(results, tmp_path / "moved")
-    assert load(moved, method="rsd")["folder"][0] == str(moved / "runs/math500/rsd-1")
 
 
 def test_invocations(tmp_path: Path) -> None:
@@ -378,3 +228,19 @@ def test_importing_the_package_leaves_pandas_alone() -> None:
     """A run sums itself up without it; ``--help`` of a command does not wait for it."""
     code = "import sys, rsd.report, rsd.report.summary, rsd.compare; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_what_was_too_long_for_the_prm(tmp_path: Path) -> None:
+    """RSD ends there; a search drops the proposal; Best-of-N gives the sample no value. EOS alone has none either."""
+    cut = record(
+        "a", proposal("draft", 5, 0.9, True), proposal("draft", 9, step=1, kept=False), end_reason="prm_context"
+    )
+    store(tmp_path, "rsd", [cut, record("b", proposal("draft", 5, 0.9, True))], {"b"})
+    beams = [proposal("draft", 5, 0.9), *(proposal("draft", n, candidate=n, kept=False) for n in (4, 9, 1))]
+    search = {"method": "beam", "width": 2, "expansion": 2, "generator": "draft"}
+    store(tmp_path, "beam", [record("a", *beams)], {"a"}, manifest(settings=search, prm="judge"))
+    samples = [proposal("draft", 5, 0.9), proposal("draft", 50, candidate=1, kept=False)]
+    best = {"method": "best_of_n", "role": "draft", "n": 2, "aggregate": "last"}
+    store(tmp_path, "best", [record("a", *samples)], {"a"}, manifest(settings=best, prm="judge"))
+    store(tmp_path, "target", [record("a", proposal("target", 5))], {"a"}, manifest(settings=TARGET))
+    assert dict(load(tmp_path).set_index("run_id")["unscored"]) == {"rsd": 1, "beam": 2, "best": 1, "target": 0}
