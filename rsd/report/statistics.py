@@ -128,22 +128,13 @@ def bootstrap_difference(first: Samples, second: Samples, seed: int = 0) -> Inte
 
 def resampled_differences(first: Samples, second: Samples, rng: np.random.Generator) -> Floats:
     """Differences [resample] of the two means on the common questions, each time of questions drawn anew."""
-    common = sorted(first.keys() & second.keys())
-    if all(first[question][1] == second[question][1] == 1 for question in common):
-        # n questions drawn with replacement hold Multinomial(n, shares) won, lost and equal ones.
-        outcomes = np.array([first[question][0] - second[question][0] for question in common])
-        won, lost, n = np.count_nonzero(outcomes > 0), np.count_nonzero(outcomes < 0), len(outcomes)
-        drawn = rng.multinomial(n, [won / n, lost / n, (n - won - lost) / n], size=RESAMPLES)
-        differences: Floats = (drawn[:, 0] - drawn[:, 1]) / n
-        return differences
-    drawn = rng.integers(len(common), size=(RESAMPLES, len(common)))
-    return _resampled(first, common, drawn, rng) - _resampled(second, common, drawn, rng)
+    kinds, drawn = _drawn([(*first[question], *second[question]) for question in first.keys() & second.keys()], rng)
+    return _means(kinds[:, :2], drawn, rng) - _means(kinds[:, 2:], drawn, rng)
 
 
 def resampled_means(samples: Samples, rng: np.random.Generator) -> Floats:
     """Means [resample] of the shares of right samples, each time of questions, then samples, drawn anew."""
-    drawn = rng.integers(len(samples), size=(RESAMPLES, len(samples)))
-    return _resampled(samples, sorted(samples), drawn, rng)
+    return _means(*_drawn(list(samples.values()), rng), rng)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -161,11 +152,18 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in values]
 
 
-def _resampled(samples: Samples, questions: list[str], drawn: Integers, rng: np.random.Generator) -> Floats:
-    """Means [resample] over the drawn questions, each with its samples resampled."""
-    right, count = np.array([samples[question] for question in questions]).T
+def _drawn(outcomes: Sequence[tuple[int, ...]], rng: np.random.Generator) -> tuple[Integers, Integers]:
+    """The kinds of `outcomes` that questions have, and how many questions [resample, kind] are drawn of each: of n
+    drawn with replacement, Multinomial(n, shares of the kinds)."""
+    kinds, questions = np.unique(np.array(outcomes), axis=0, return_counts=True)
+    return kinds, rng.multinomial(len(outcomes), questions / len(outcomes), size=RESAMPLES)
+
+
+def _means(kinds: Integers, drawn: Integers, rng: np.random.Generator) -> Floats:
+    """Means [resample] over the questions `drawn` of each kind (right, count), each with its samples resampled."""
+    right, count = kinds.T
     # The right ones among n draws with replacement from n samples, r of them right, are Binomial(n, r/n).
-    means: Floats = (rng.binomial(count[drawn], (right / count)[drawn]) / count[drawn]).mean(axis=1)
+    means: Floats = (rng.binomial(drawn * count, right / count) / count).sum(axis=1) / drawn.sum(axis=1)
     return means
 
 

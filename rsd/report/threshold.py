@@ -40,8 +40,8 @@ class DeltaStar:
     oracle_accuracy: float
     fitted_accuracies: tuple[float, ...]
     """One for each division, seeds 0-19."""
-    fitted_deltas: Mapping[str, float]
-    """{question_id: the threshold chosen for its fold} in the division of seed 0."""
+    divisions: tuple[Mapping[str, float], ...]
+    """{question_id: the threshold chosen for its fold} in each division."""
     runs: "Mapping[float, pd.DataFrame]" = field(repr=False)
 
     @property
@@ -54,6 +54,11 @@ class DeltaStar:
         """Standard deviation over divisions."""
         return stdev(self.fitted_accuracies)
 
+    @property
+    def fitted_deltas(self) -> Mapping[str, float]:
+        """{question_id: the threshold chosen for its fold} in the division of seed 0."""
+        return self.divisions[0]
+
     @cached_property
     def oracle(self) -> "pd.DataFrame":
         """The solutions of the run with the oracle's threshold."""
@@ -62,9 +67,23 @@ class DeltaStar:
     @cached_property
     def fitted(self) -> "pd.DataFrame":
         """The solutions, one run's for each fold, that the division of seed 0 stands for: what paired tests take."""
+        return self._solutions(0)
+
+    @cached_property
+    def fitted_by_division(self) -> "pd.DataFrame":
+        """Those of every division, each as further samples of a question: what intervals of the mean take."""
         import pandas as pd
 
-        parts = [run[run["question_id"].map(self.fitted_deltas) == delta] for delta, run in self.runs.items()]
+        solutions = [self._solutions(seed) for seed in range(len(self.divisions))]
+        every = pd.concat(solutions, ignore_index=True)
+        every["sample"] = every.groupby("question_id").cumcount()
+        return every
+
+    def _solutions(self, seed: int) -> "pd.DataFrame":
+        import pandas as pd
+
+        chosen = self.divisions[seed]
+        parts = [run[run["question_id"].map(chosen) == delta] for delta, run in self.runs.items()]
         return pd.concat(parts, ignore_index=True)
 
 
@@ -89,7 +108,9 @@ def delta_star(solutions: "Mapping[float, pd.DataFrame]", *, folds: int = FOLDS,
         oracle_delta=deltas[best],
         oracle_accuracy=float(shares[best].mean()),
         fitted_accuracies=tuple(float(shares[rows, np.arange(len(common))].mean()) for rows in divisions),
-        fitted_deltas={question: deltas[row] for question, row in zip(common, divisions[0], strict=True)},
+        divisions=tuple(
+            {question: deltas[row] for question, row in zip(common, rows, strict=True)} for rows in divisions
+        ),
         runs=whole,
     )
 

@@ -6,8 +6,9 @@ with configuration():
     index.find(runs[0])                         # its row of the frame, or None
 """
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -32,12 +33,18 @@ from rsd.sweep.runs import configure
 if TYPE_CHECKING:
     import pandas as pd
 
-Words = tuple[str, ...]  # key=value, of a run but for its benchmark
+Words = tuple[str, ...]  # key=value, of a run but for its benchmark, in one order (`ordered`)
+
+FIRST = ("model=", "method", "prm")
+USUAL = "weighting=binary"  # what is meant where nothing is said
 
 
 @contextmanager
 def configuration() -> Iterator[None]:
-    """Within it the configuration's files can be composed."""
+    """Within it the configuration's files can be composed; so they can where Hydra runs already."""
+    if GlobalHydra.instance().is_initialized():
+        yield
+        return
     with initialize_config_dir(config_dir=CONFIGURATION["config_path"], version_base=CONFIGURATION["version_base"]):
         yield
 
@@ -52,6 +59,7 @@ def presets() -> list[str]:
     return sorted(GlobalHydra.instance().config_loader().get_group_options("preset"))
 
 
+@cache
 def preset(name: str) -> Mapping[str, Any]:
     """What a preset's names stand for, as ``{"benchmarks": ["math500", …], …}``."""
     chosen = OmegaConf.to_container(compose("config", overrides=[f"preset={name}"])["preset"], resolve=True)
@@ -71,14 +79,21 @@ class Asked:
         return dict(word.split("=", 1) for word in self.words).get(key)
 
 
-def asked(experiment: str, *overrides: str) -> list[Asked]:
+@cache
+def asked(experiment: str, *overrides: str) -> tuple[Asked, ...]:
     """The runs of an experiment, in its order, under `overrides`, as on the command line. Raises ConfigError."""
     runs = []
     for run in expand(OverridesParser.create().parse_overrides([f"+experiment={experiment}", *overrides])):
         benchmark = next(word.partition("=")[2] for word in run if word.startswith("benchmark="))
-        rest = tuple(word for word in run if not word.startswith(("benchmark=", "preset=")))
-        runs.append(Asked(benchmark, rest))
-    return runs
+        rest = [word for word in run if not word.startswith(("benchmark=", "preset="))]
+        runs.append(Asked(benchmark, ordered(rest)))
+    return tuple(runs)
+
+
+def ordered(words: Iterable[str]) -> Words:
+    """Words in one order, whatever the order that a file has them in: what the run is first, its settings last."""
+    told = (word for word in words if word != USUAL)
+    return tuple(sorted(told, key=lambda word: (not word.startswith(FIRST), word.partition("=")[0])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +122,17 @@ class Index:
 
     def __init__(self, runs: "pd.DataFrame") -> None:
         self._runs = {(row["benchmark"], row["run_id"]): row for row in runs.to_dict("records")}
-        self._models = set(runs["model"])
-        self._data: defaultdict[str, set[str]] = defaultdict(set)
+        kinds = zip(runs["benchmark"], runs["model"], runs["method"], runs["delta"], strict=True)
+        self._kinds = {(*kind[:2], _searching(kind[2]), _number(kind[3])) for kind in kinds}
+        self._data: defaultdict[str, set[str | None]] = defaultdict(set)
         for benchmark, folder in zip(runs["benchmark"], runs["folder"], strict=True):
-            self._data[benchmark].add(read_manifest(Path(folder))["identity"]["benchmark"]["data"])
+            self._data[benchmark].add(read_manifest(Path(folder))["identity"].get("benchmark", {}).get("data"))
 
     def find(self, run: Asked) -> Mapping[str, Any] | None:
         """The stored run that `run` asks for; of runs on different files of one benchmark, that with the most
         questions."""
-        if run.benchmark not in self._data or run.word("model") not in {*self._models, None}:
+        kind = run.benchmark, run.word("model"), _searching(run.word("method")), _number(run.word("delta"))
+        if None not in kind[:3] and kind not in self._kinds and (*kind[:3], None) not in self._kinds:
             return None  # without composing it, which takes a tenth of a second
         known = composed(run.words)
         if known.identity is None:
@@ -125,3 +142,14 @@ class Index:
             identity = {**known.identity, "benchmark": {"name": run.benchmark, "data": data}}
             found.append(self._runs.get((run.benchmark, run_id(identity, known.config, known.method))))
         return max((row for row in found if row), key=lambda row: row["questions"], default=None)
+
+
+def _searching(method: str | None) -> str | None:
+    """A method; process Best-of-N is beam search of width 1."""
+    return "beam" if method == "process_best_of_n" else method
+
+
+def _number(value: Any) -> float | None:
+    """A threshold; None for none."""
+    number = math.nan if value is None else float(value)
+    return None if math.isnan(number) else number

@@ -1,22 +1,24 @@
-"""What stands under one benchmark in one row of a table: a stored run's accuracy, or the threshold chosen among several.
+"""What stands under one benchmark in one row of a table: a run's accuracy, or that of a threshold chosen among several.
 
-cell = cell_of(row, "math500", stored)
-cell.accuracy, cell.low, cell.high     # None without a run; shares, not percent
+cell = cell_of(stored.index.find(run), stored)
+cell.accuracy, cell.low, cell.high     # shares, not percent; None without a run
 cell.whole                             # whether it enters averages and tests
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import pandas as pd
 
-from rsd.errors import ReportError
+from rsd.errors import ReportError, StoreError
+from rsd.report.frames import load
 from rsd.report.runs import samples_of
-from rsd.report.statistics import Samples
-from rsd.report.tables.layout import Row
-from rsd.report.wanted import Asked, Index
+from rsd.report.statistics import bootstrap
+from rsd.report.threshold import delta_star
+from rsd.report.wanted import Index
 
 Run = Mapping[str, Any]
 
@@ -30,13 +32,24 @@ class Stored:
     solutions: pd.DataFrame
     reference: pd.DataFrame
 
+    @classmethod
+    def read(cls, results: Path) -> Self:
+        """All runs below ``<results>/runs/``. Raises ReportError where there is none."""
+        runs = load(results)
+        if runs.empty:
+            raise ReportError(
+                f"There are no runs in {results / 'runs'}, so nothing is written. Begin with python -m rsd.run -m "
+                "+experiment=table2 (the tiny family), or name another folder with --results."
+            )
+        return cls(runs, load(results, rows="solutions", levels=False), load(results, grader="reference"))
+
     def __post_init__(self) -> None:
         for frame, grader in ((self.runs, "default"), (self.reference, "reference")):
             others = set(frame["grader"]) - {grader}
             if others:
                 raise ReportError(
-                    f"Runs graded by {', '.join(sorted(others))} stand among those of the {grader} grader, and one column "
-                    f'of a table holds verdicts of one grader only; load them with grader="{grader}".'
+                    f"Runs graded by {', '.join(sorted(others))} stand among those of the {grader} grader, and one "
+                    f'column holds verdicts of one grader; load them with grader="{grader}".'
                 )
 
     @cached_property
@@ -45,17 +58,16 @@ class Stored:
         return Index(self.runs)
 
     @cached_property
-    def _rows(self) -> Mapping[tuple[str, str], pd.DataFrame]:
+    def _solutions(self) -> Mapping[Any, pd.DataFrame]:
         return dict(tuple(self.solutions.groupby(["benchmark", "run_id"], sort=False)))
 
     @cached_property
     def _reference(self) -> Mapping[tuple[str, str], Run]:
         return {(row["benchmark"], row["run_id"]): row for row in self.reference.to_dict("records")}
 
-    def samples(self, run: Run) -> Samples:
-        """Verdicts on the questions of a run."""
-        rows = self._rows[run["benchmark"], run["run_id"]]
-        return samples_of(rows[rows["whole"]])
+    def solutions_of(self, run: Run) -> pd.DataFrame:
+        """A run's solutions."""
+        return self._solutions[run["benchmark"], run["run_id"]]
 
     def by_reference(self, run: Run) -> float | None:
         """The run's accuracy by the reference grader, where it has graded all of its questions."""
@@ -66,10 +78,10 @@ class Stored:
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """`answered` of `size` questions are; `accuracy` with its 95% interval is None where there is no run. `whole`: all
-    questions are answered and graded. `run` tells what it took. `samples` are the verdicts behind the accuracy,
-    `verdicts` those that enter the paired test, where it is `tested` at all. `delta`: the threshold that was chosen,
-    `spread`: the standard deviation of a cross-fitted accuracy over its seeds; `grid`: of a chosen threshold, how many
-    of the runs are whole, and of how many. `reference`: accuracy by the reference grader."""
+    questions are answered and graded. `run` tells what it took. `solutions` are those behind the accuracy, `verdicts`
+    those that enter the paired test, where it is `tested` at all; both are None unless it is whole. `delta`: the
+    threshold that was chosen, `spread`: the standard deviation of a cross-fitted accuracy over divisions; `grid`: of a
+    chosen threshold, how many of the runs are whole, and of how many. `reference`: accuracy by the reference grader."""
 
     answered: int = 0
     size: int | None = None
@@ -78,8 +90,8 @@ class Cell:
     low: float | None = None
     high: float | None = None
     run: Run | None = None
-    samples: Samples = field(default_factory=dict)
-    verdicts: Samples = field(default_factory=dict)
+    solutions: pd.DataFrame | None = None
+    verdicts: pd.DataFrame | None = None
     tested: bool = True
     delta: float | None = None
     spread: float | None = None
@@ -91,25 +103,55 @@ def cell_of(run: Run | None, stored: Stored) -> Cell:
     """The cell of one run."""
     if run is None:
         return Cell()
-    whole = bool(run["complete"]) and number(run["accuracy"]) is not None
-    samples = stored.samples(run) if whole else {}
+    accuracy = number(run["accuracy"])
+    whole = bool(run["complete"]) and accuracy is not None
+    solutions = stored.solutions_of(run) if whole else None
     return Cell(
         answered=int(run["questions"]),
         size=int(run["size"]),
         whole=whole,
-        accuracy=number(run["accuracy"]),
+        accuracy=accuracy,
         low=number(run["low"]),
         high=number(run["high"]),
         run=run,
-        samples=samples,
-        verdicts=samples,
+        solutions=solutions,
+        verdicts=solutions,
         reference=stored.by_reference(run),
     )
 
 
-def found(row: Row, benchmark: str, stored: Stored) -> Sequence[Run | None]:
-    """The stored runs behind a row's cell, in the order of its runs."""
-    return [stored.index.find(Asked(benchmark, words)) for words in row.runs]
+def starred_cells(runs: Mapping[float, Run | None], stored: Stored) -> tuple[Cell, Cell]:
+    """The cells of a threshold chosen among `runs` {δ: run}: on the test set, as the paper does, and cross-fitted.
+
+    Neither has an accuracy before every run is whole; cross-fitting needs a question for each fold as well.
+    """
+    cells = {delta: cell_of(runs[delta], stored) for delta in sorted(runs)}
+    whole = sum(cell.whole for cell in cells.values())
+    nothing = Cell(
+        answered=min(cell.answered for cell in cells.values()),
+        size=max((cell.size for cell in cells.values() if cell.size is not None), default=None),
+        grid=(whole, len(cells)),
+    )
+    if whole < len(cells):
+        return nothing, nothing
+    best = max(cells, key=lambda delta: (round(cells[delta].accuracy or 0.0, 12), -delta))  # ties: the smaller one
+    oracle = replace(cells[best], tested=False, delta=best, grid=nothing.grid)
+    try:
+        star = delta_star({delta: cell.solutions for delta, cell in cells.items()})
+    except StoreError:  # too few questions
+        return oracle, nothing
+    low, high = bootstrap(samples_of(star.fitted_by_division))
+    fitted = replace(
+        nothing,
+        whole=True,
+        accuracy=star.fitted_accuracy,
+        low=low,
+        high=high,
+        solutions=star.fitted_by_division,
+        verdicts=star.fitted,
+        spread=star.fitted_spread,
+    )
+    return oracle, fitted
 
 
 def number(value: Any) -> float | None:

@@ -11,8 +11,9 @@ import io
 from collections.abc import Mapping, Sequence
 
 from rsd.report.paper import slips
+from rsd.report.statistics import Interval
 from rsd.report.tables.cells import Cell, number
-from rsd.report.tables.fill import Comparison, Estimate, Line
+from rsd.report.tables.fill import Line
 from rsd.report.tables.layout import Layout
 
 TRUNCATED = ("end_max_steps", "end_response_limit", "end_context_limit", "end_repetition")
@@ -27,7 +28,7 @@ Value = str | int | float | None
 def csv_of(layout: Layout, columns: Mapping[str, str], lines: Sequence[Line]) -> str:
     """The table's lines as text, under headings; {heading: benchmark} are the benchmarks'."""
     text = io.StringIO()
-    nothing = Line(labels={}, baseline=(), cells=dict.fromkeys(columns, Cell()), comparisons={}, paper={})
+    nothing = Line(labels={}, baseline=(), cells=dict.fromkeys(columns, Cell()))
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(record(layout, nothing))
     writer.writerows([_text(value) for value in record(layout, line).values()] for line in lines)
@@ -47,12 +48,13 @@ def record(layout: Layout, line: Line) -> dict[str, Value]:
         **{name: value for name, value in values.items() if name not in layout.columns},
     }
     for name, estimate in sums.items():
-        found |= {**_interval(name, estimate), **_beside_paper(name, values[name], line)}
+        interval = None if estimate is None else estimate.interval
+        found |= {**_interval(name, interval), **_beside_paper(name, values[name], line)}
     found |= {"paper_quality": line.paper.get("quality"), "paper_note": " ".join(notes) or None}
     for heading, cell in line.cells.items():
         found |= {} if layout.shows_benchmarks else {heading: own[heading]}
         found |= _accuracy(heading, cell, line)
-        found |= _comparison(heading, line.comparisons.get(heading))
+        found |= _comparison(heading, line)
         found |= _run(heading, cell)
     return found
 
@@ -63,24 +65,25 @@ def _accuracy(heading: str, cell: Cell, line: Line) -> dict[str, Value]:
     return {
         f"{heading}_low": _percent(cell.low),
         f"{heading}_high": _percent(cell.high),
-        f"{heading}_n": cell.answered,
+        f"{heading}_n": None if cell.size is None else cell.answered,
         f"{heading}_size": cell.size,
         f"{heading}_partial": _percent(None if cell.whole else cell.accuracy),
         **_beside_paper(heading, whole, line),
         f"{heading}_reference": by_reference,
         f"{heading}_reference_minus_paper": _less(by_reference, line.paper.get(heading)),
         f"{heading}_delta": cell.delta,
+        f"{heading}_delta_paper": line.paper.get(f"{heading}_delta"),
         f"{heading}_spread": _percent(cell.spread),
     }
 
 
-def _comparison(heading: str, comparison: Comparison | None) -> dict[str, Value]:
-    difference = None if comparison is None else Estimate(comparison.difference, comparison.interval)
-    name = f"{heading}_difference"
+def _comparison(heading: str, line: Line) -> dict[str, Value]:
+    name, found = f"{heading}_difference", line.comparisons.get(heading)
     return {
-        name: None if difference is None else _percent(difference.value),
-        **_interval(name, difference),
-        **{f"{heading}_{key}": getattr(comparison, key, None) for key in ("won", "lost", "p", "p_holm")},
+        name: None if found is None else _percent(found.difference),
+        **_interval(name, None if found is None else found.interval),
+        **{f"{heading}_{key}": getattr(found, key, None) for key in ("won", "lost", "p")},
+        f"{heading}_p_holm": line.p_values.get(heading),
     }
 
 
@@ -104,8 +107,8 @@ def _run(heading: str, cell: Cell) -> dict[str, Value]:
     }
 
 
-def _interval(name: str, estimate: Estimate | None) -> dict[str, Value]:
-    low, high = (None, None) if estimate is None else estimate.interval
+def _interval(name: str, interval: Interval | None) -> dict[str, Value]:
+    low, high = interval or (None, None)
     return {f"{name}_low": _percent(low), f"{name}_high": _percent(high)}
 
 

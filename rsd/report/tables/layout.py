@@ -13,7 +13,7 @@ from typing import Literal
 
 from rsd.report.names import words
 from rsd.report.paper import BENCHMARKS, numbers
-from rsd.report.wanted import Words, asked, composed, experiments, preset
+from rsd.report.wanted import Words, asked, composed, experiments, ordered, preset
 
 PAPER = "paper"  # the preset with the paper's models
 FIXED = 0.7  # the threshold of rows that choose none
@@ -100,38 +100,63 @@ def columns(layout: Layout, chosen: str) -> dict[str, str]:
 
 def rows(layout: Layout, chosen: str, overrides: Sequence[str] = ()) -> list[Row]:
     """The rows of the table with the preset `chosen`, under further `overrides`. Raises ConfigError."""
-    large, large_n = (str(preset(chosen).get(key)) for key in ("large", "large_n"))
-
-    def block(run: Words) -> str:
-        """The model whose target the run is compared with: of the most samples, that of the large pair."""
-        told = dict(word.split("=", 1) for word in run)
-        sampled = told["method"] in ("majority", "best_of_n") and told.get("method.n") == large_n
-        return large if sampled else told["model"]
+    role = "" if layout.baseline == "target" else "method.role=draft"
 
     def row(labels: Mapping[str, str], runs: Sequence[Words], paper: Mapping[str, str]) -> Row:
-        role = "" if layout.baseline == "target" else "method.role=draft"
-        baseline = (f"model={block(runs[0])}", "method=single", role) if runs else ()
-        return Row(labels=labels, runs=tuple(runs), baseline=(*filter(None, baseline), *overrides), paper=paper)
+        alone = [f"model={_block(runs[0], chosen)}", "method=single", role] if runs else []
+        baseline = ordered([*filter(None, alone), *overrides]) if runs else ()
+        return Row(labels=labels, runs=tuple(runs), baseline=baseline, paper=paper)
 
     if chosen == PAPER:
         return [
-            row({label: printed[label] for label in layout.labels}, _swept(printed["run"], overrides), printed)
+            row(
+                {label: printed[label] for label in layout.labels}, _swept(printed["run"], overrides), _starred(printed)
+            )
             for printed in numbers(layout.name)
         ]
-    every = dict.fromkeys(run.words for run in asked(layout.experiment, f"preset={chosen}", *overrides))
-    made = []
-    for group in _groups(list(every)) if layout.starred else [[run] for run in every]:
-        fixed = [run for run in group if f"delta={FIXED}" in run] if len(group) > 1 else group
-        made += [row(words(composed(run)), [run], {}) for run in fixed]
-        if len(group) > 1:
-            made.append(row({**words(composed(group[0])), "setting": "delta*"}, group, {}))
-    blocks = list(dict.fromkeys(preset(chosen)["all_pairs"]))
+    return [
+        row(words(composed(runs[0])) | ({"setting": "delta*"} if len(runs) > 1 else {}), runs, {})
+        for runs in runs_of_rows(layout, chosen, overrides)
+    ]
 
-    def place(made: Row) -> tuple[int, int, bool]:
-        model = made.baseline[0].partition("=")[2]
-        return blocks.index(model) if model in blocks else len(blocks), _rank(made.runs[0]), made.starred
+
+def runs_of_rows(layout: Layout, chosen: str, overrides: Sequence[str] = ()) -> list[list[Words]]:
+    """The runs behind each row that the table's experiment makes with the preset `chosen`, in the paper's order: by the
+    target that they are compared with, then by method."""
+    every = list(dict.fromkeys(run.words for run in asked(layout.experiment, f"preset={chosen}", *overrides)))
+    made = [[run] for run in every]
+    if layout.starred:
+        groups = _by_threshold(every)
+        made = [[run] for group in groups for run in group if len(group) == 1 or f"delta={FIXED}" in run]
+        made += [group for group in groups if len(group) > 1]
+    blocks = list(preset(chosen)["all_pairs"])
+
+    def place(runs: Sequence[Words]) -> tuple[int, int, bool]:
+        model = _block(runs[0], chosen)
+        method = _told(runs[0])["method"]
+        return blocks.index(model) if model in blocks else len(blocks), RANKS.get(method, 1), len(runs) > 1
 
     return sorted(made, key=place)
+
+
+def _block(run: Words, chosen: str) -> str:
+    """The model whose target the run is compared with: for the most samples, that of the large pair."""
+    told, names = _told(run), preset(chosen)
+    sampled = told["method"] in ("majority", "best_of_n") and told.get("method.n") == str(names.get("large_n"))
+    return str(names.get("large")) if sampled else told["model"]
+
+
+def _told(run: Words) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in run)
+
+
+def _starred(printed: Mapping[str, str]) -> Mapping[str, str]:
+    """A row of the paper, with the thresholds (``MATH500_delta``) behind its δ*."""
+    configuration = ("family", "target", "draft", "prm")
+    same = [row for row in numbers("delta_star") if all(row[key] == printed.get(key) for key in configuration)]
+    if printed.get("setting") != "delta*" or not same:
+        return printed
+    return {**printed, **{f"{column}_delta": same[0][column] for column in BENCHMARKS if column in same[0]}}
 
 
 def _swept(run: str, overrides: Sequence[str]) -> list[Words]:
@@ -141,17 +166,12 @@ def _swept(run: str, overrides: Sequence[str]) -> list[Words]:
     told = dict(word.split("=", 1) for word in run.split())
     deltas = told["delta"].split(",") if "delta" in told else [None]
     every = [{**told, "delta": delta} if delta else told for delta in deltas]
-    return [(*(f"{key}={value}" for key, value in one.items()), *overrides) for one in every]
+    return [ordered([*(f"{key}={value}" for key, value in one.items()), *overrides]) for one in every]
 
 
-def _groups(runs: Sequence[Words]) -> list[list[Words]]:
+def _by_threshold(runs: Sequence[Words]) -> list[list[Words]]:
     """Runs that differ in the threshold only, together."""
     groups: dict[Words, list[Words]] = {}
     for run in runs:
         groups.setdefault(tuple(word for word in run if not word.startswith("delta=")), []).append(run)
     return list(groups.values())
-
-
-def _rank(run: Words) -> int:
-    method = next(word.partition("=")[2] for word in run if word.startswith("method="))
-    return RANKS.get(method, 1)

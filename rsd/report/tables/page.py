@@ -1,49 +1,50 @@
 """A filled table as a Markdown page, for people: accuracies, the paired comparison, and how the answers ended.
 
-page(TABLES["table2"], columns, lines, preset="tiny")
+page(TABLES["table2"], columns, lines, chosen="preset=tiny")
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean
 
+from rsd.report.paired import Average
 from rsd.report.paper import slips
 from rsd.report.tables.cells import Cell, Run, number
 from rsd.report.tables.csv import TRUNCATED
-from rsd.report.tables.fill import Comparison, Estimate, Line
+from rsd.report.tables.fill import Line
 from rsd.report.tables.layout import SUMS, Layout
-from rsd.report.tables.text import markdown, p_value, percent, points, signed, with_interval
+from rsd.report.tables.text import markdown, percent, points, signed, with_interval
 
 ABOUT = """\
 Accuracy in % with its 95% interval (Wilson's; a two-level bootstrap's where a question has several outcomes). Averages
 are over benchmarks, their intervals a bootstrap's that resamples the questions of each. *Italics n/N*: a run that has
-answered n of N questions, which enters no average and no test. Empty: no run. Beneath a row, in italics: what the paper
-prints, and in brackets ours less that.
+answered n of N questions, which enters no average and no test. Empty: no run. Beneath a row, in italics: what the
+paper prints, and in brackets ours less that.
 """
 STAR = """\
-*delta\\** is the threshold (in brackets) with the best accuracy on the test set itself, as in the paper, whose intervals
-take it as given and which is not tested. *Cross-fitted* chooses it on four fifths of the questions and counts the fifth
-one: mean over 20 foldings ± their standard deviation; the first folding's verdicts enter the test. Choosing on four
-fifths of the questions slightly overstates how much choosing on all of them flatters.
+The row delta\\* is the threshold (in brackets) with the best accuracy on the test set itself, as in the paper; its
+intervals take the choice as given, and it is not tested. *Cross-fitted* chooses on four fifths of the questions and
+counts the last fifth: mean over 20 divisions ± their standard deviation; the verdicts of the first one enter the test.
+A choice on four fifths of the questions slightly overstates how much a choice on all of them flatters.
 """
 PAIRED = """\
 Each accuracy less that of the single {role} on the same questions, in points, with its 95% interval (Newcombe's; a
-bootstrap's where a question has several outcomes); questions won/lost; McNemar's exact p, adjusted by Holm for all cells
-of this table that are compared with the same run.
+bootstrap's where a question has several outcomes); questions won/lost; McNemar's exact p, adjusted by Holm for all
+cells of this table that are compared with the same run.
 """
 ENDED = """\
-Solutions that failed (they count as wrong), were cut off by a limit, or ended because the PRM could read no further; steps
-that the PRM scored beyond the length it was trained on; all benchmarks together. Shares of the draft's steps, and of
-their tokens, that were accepted, of questions answered without the target, and what a question took: means over
-benchmarks.
+Solutions that failed (they count as wrong) or were cut off by a limit; steps and samples that were too long for the PRM
+(RSD then ends, search drops the step, Best-of-N the sample), and steps that it scored beyond the length it was trained
+on; all benchmarks together. Shares of the draft's steps, and of their tokens, that were accepted, of questions answered
+without the target, and what a question took: means over benchmarks.
 """
 
 
-def page(layout: Layout, columns: Mapping[str, str], lines: Sequence[Line], *, preset: str) -> str:
-    """The page of a table with the {heading: benchmark} `columns`."""
+def page(layout: Layout, columns: Mapping[str, str], lines: Sequence[Line], *, chosen: str) -> str:
+    """The page of a table with the {heading: benchmark} `columns`; `chosen`: the settings that its runs share."""
     shown = list(columns) if layout.shows_benchmarks else []
     parts = [
         f"# {layout.title}\n",
-        f"`preset={preset}`, from `{layout.name}.csv`, which holds more. {ABOUT}",
+        f"`{chosen}`. Everything here and more, for programs: `{layout.name}.csv`.\n\n{ABOUT}",
         markdown([*layout.labels, *shown, *_sums(layout)], _accuracies(layout, shown, lines)),
         *([STAR] if any(line.labels.get("setting", "").startswith("delta*") for line in lines) else []),
         *(f"{slip.column}: {slip.note}\n" for slip in slips(layout.name) if any(line.paper for line in lines)),
@@ -93,22 +94,22 @@ def _printed(line: Line, name: str, ours: float | None) -> str:
     return f"*{printed}{about}{less}*"
 
 
-def _estimate(estimate: Estimate | None, show: Callable[[float], str]) -> str:
+def _estimate(estimate: Average | None, show: Callable[[float], str]) -> str:
     return "" if estimate is None else with_interval(show(estimate.value), *map(show, estimate.interval))
 
 
 def _paired(layout: Layout, columns: Mapping[str, str], line: Line) -> list[str]:
     labels = [line.labels.get(label, "") for label in layout.labels]
-    return [*labels, *(_comparison(line.comparisons.get(heading)) for heading in columns)]
+    return [*labels, *(_comparison(line, heading) for heading in columns)]
 
 
-def _comparison(comparison: Comparison | None) -> str:
-    if comparison is None:
+def _comparison(line: Line, heading: str) -> str:
+    found = line.comparisons.get(heading)
+    if found is None:
         return ""
-    parts = [with_interval(points(comparison.difference), *map(points, comparison.interval))]
-    if comparison.won is not None:
-        parts.append(f"{comparison.won}/{comparison.lost}")
-    return ", ".join([*parts, *([p_value(comparison.p_holm)] if comparison.p_holm is not None else [])])
+    shown = with_interval(points(found.difference), *map(points, found.interval))
+    shown += "" if found.won is None else f", {found.won}/{found.lost}"
+    return shown + (f", p = {line.p_values[heading]:.2g}" if heading in line.p_values else "")
 
 
 def _ended(layout: Layout, lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
@@ -130,12 +131,12 @@ def _ended(layout: Layout, lines: Sequence[Line]) -> tuple[list[str], list[list[
         rows.append(
             [
                 *(line.labels.get(label, "") for label in layout.labels),
-                *(total("questions"), total("errors"), total(*TRUNCATED), total("end_prm_context")),
+                *(total("questions"), total("errors"), total(*TRUNCATED), total("unscored")),
                 *(total("beyond_context"), mean("acceptance", percent), mean("acceptance_tokens", percent)),
                 mean("draft_only", percent) if any(run["judged"] for run in runs) else "",
                 *(mean(name, "{:.1f}".format) for name in ("steps", "response_tokens", "prm_calls", "wasted_tokens")),
             ]
         )
-    headings = ["questions", "failed", "cut off", "PRM overflow", "beyond its context", "steps accepted, %"]
+    headings = ["questions", "failed", "cut off", "too long for PRM", "beyond its context", "steps accepted, %"]
     headings += ["tokens accepted, %", "draft alone, %", "steps", "tokens", "PRM calls", "draft tokens wasted"]
     return [*layout.labels, *headings], rows

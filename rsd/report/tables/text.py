@@ -40,8 +40,3 @@ def signed(value: float) -> str:
 def with_interval(value: str, low: str, high: str) -> str:
     """``84.6 [81.2, 87.5]``; without an interval, the value alone."""
     return f"{value} [{low}, {high}]" if low and high else value
-
-
-def p_value(p: float | None) -> str:
-    """A p-value with two significant digits."""
-    return "" if p is None else "p < 0.001" if p < 0.001 else f"p = {p:.2g}"

@@ -1,0 +1,88 @@
+"""The files of all tables for one preset: ``table2.csv`` for programs, ``table2.md`` for people, and so on.
+
+write_tables(stored, "tiny", overrides=(), folder=Path("results/tables/tiny"))
+"""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rsd.report.paper import numbers
+from rsd.report.tables.cells import Stored
+from rsd.report.tables.csv import csv_of
+from rsd.report.tables.fill import fill
+from rsd.report.tables.layout import PAPER, TABLES, columns, rows
+from rsd.report.tables.page import page
+from rsd.report.tables.text import markdown
+from rsd.report.tables.weightings import weightings
+from rsd.store import write_error
+
+JUDGED = "Win rates are given by AlpacaEval's own judge, which no run here calls.\n"
+
+
+def write_tables(stored: Stored, preset: str, overrides: Sequence[str], folder: Path) -> list[Path]:
+    """Write every table of the paper with the models and benchmarks of `preset`, and return the files.
+
+    Raises StoreError where they cannot be written.
+    """
+    texts = {}
+    chosen = " ".join([f"preset={preset}", *overrides])
+    for name, layout in TABLES.items():
+        headings = columns(layout, preset)
+        lines = fill(rows(layout, preset, overrides), headings, stored)
+        texts[f"{name}.csv"] = csv_of(layout, headings, lines)
+        texts[f"{name}.md"] = page(layout, headings, lines, chosen=chosen)
+    return [_written(folder / name, text) for name, text in {**texts, **_plain(preset)}.items()]
+
+
+def _plain(preset: str) -> dict[str, str]:
+    """Tables that are not made of runs on benchmarks."""
+    made = weightings()
+    printed = numbers("table6")
+    ours = ("win_rate_pct", "share_of_tokens_by_draft_only_pct")
+    labels = [column for column in printed[0] if column not in (*ours, "quality", "run")]
+    headings = [column for column in printed[0] if column not in ("quality", "run")]
+    beside = [f"{column}_{what}" for column in ours for what in ("paper", "minus_paper")]
+    lines = [
+        {
+            **{label: row[label] for label in labels},
+            **{f"{column}_paper": row[column] for column in ours},
+            "paper_quality": row["quality"],
+        }
+        for row in printed
+        if preset == PAPER
+    ]
+    columns = [*headings, "paper_quality", *beside]
+    plot = "../figures/omega.png" if preset == PAPER else f"../../figures/{preset}/omega.png"
+    return {
+        "table1.csv": _csv(list(made[0]), made),
+        "table1.md": f"# Table 1. Weighting functions\n\n{_markdown(list(made[0]), made)}\n![ω(r)]({plot})\n",
+        "table6.csv": _csv(columns, lines),
+        "table6.md": f"# Table 6. Open-ended questions (AlpacaEval)\n\n`preset={preset}`.\n\n"
+        + _markdown(columns, lines),
+    }
+
+
+def _csv(headings: Sequence[str], lines: Sequence[Mapping[str, str]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, headings, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
+
+
+def _markdown(headings: Sequence[str], lines: Sequence[Mapping[str, str]]) -> str:
+    return markdown(headings, ([line.get(heading, "") for heading in headings] for line in lines))
+
+
+def _written(path: Path, text: str) -> Path:
+    """Replace a file at once: whoever reads it sees the old text or the new."""
+    temporary = path.with_name(f".{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise write_error(path, error) from error
+    return path
