@@ -96,8 +96,10 @@ def draw(frame: pd.DataFrame) -> Figure:
         wins.set(xlabel="position of the step in the response", ylim=(0, 1))
         wins.xaxis.get_major_locator().set_params(integer=True)
         style.percent(wins)
-        if steps.empty:
+        if of.empty:
             style.empty(rewards, "RSD with score_target=all")
+        elif steps.empty:
+            style.write(rewards, f"fewer than {FEWEST} contexts\nat every position")
     axes[0, 0].set_ylabel("mean reward")
     axes[1, 0].set_ylabel("target's less\ndraft's reward")
     axes[2, 0].set_ylabel("share of contexts")
