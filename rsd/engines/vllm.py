@@ -91,9 +91,7 @@ class VLLMEngine:
 
     def load_classifier(self, source: ModelSource) -> ServedClassifier:
         """Start the engines of the PRM's classifier. Raises ModelError."""
-        name = architecture(source)
-        served_as = SERVED_AS.get(name, name)
-        replicas = self._start("prm", source, overrides={"architectures": [served_as]}, runner="pooling")
+        replicas = self._start("prm", source, overrides=_head(source), runner="pooling")
         return ServedClassifier(load_tokenizer(source), self._labels, replicas)
 
     def shapes(self) -> Mapping[Role, Shape]:
@@ -199,6 +197,18 @@ def _speculation(source: ModelSource) -> dict[str, Any]:
     return {"speculative_config": config, "per_request_spec_decode_metrics": "summary"}
 
 
+def _head(source: ModelSource) -> dict[str, Any]:
+    """What vLLM has to read into the configuration of a classifier, to serve its head at the last token."""
+    name = architecture(source)
+    if not source.label_tokens:
+        return {"architectures": [SERVED_AS.get(name, name)]}
+    return {
+        "architectures": [name.replace("ForCausalLM", "ForSequenceClassification")],
+        "classifier_from_token": list(source.label_tokens),
+        "method": "no_post_processing",  # each token's own logit
+    }
+
+
 def _set_environment(cpu_kv_cache_gib: int) -> None:
     """What vLLM reads from the environment of its workers; what is set already stays."""
     for name, value in {
@@ -223,6 +233,9 @@ def _skeleton(role: Role, source: ModelSource) -> Any:
 def _check_head(model: Any, source: ModelSource) -> None:
     """Raises ModelError where the checkpoint lacks the head's weights: vLLM would not notice and use random ones."""
     head = {name: tuple(p.shape) for name, p in model.named_parameters() if not name.startswith("model.")}
+    if source.label_tokens:  # rows of the output layer, which may be that of the input as well
+        config = model.config
+        head = {} if config.tie_word_embeddings else {"lm_head.weight": (config.vocab_size, config.hidden_size)}
     held = shapes_in(source, head)
     absent = [name for name, shape in head.items() if held.get(name) != shape]
     if absent:
