@@ -23,6 +23,10 @@ class StoreError(RSDError):
     """Results cannot be written or read."""
 
 
+class ServerError(RSDError):
+    """A server that models are asked over HTTP gives no answer, or none that can be used."""
+
+
 class RewardError(RSDError):
     """A reward model gave a value that no reward can have; the question it was for is an error."""
 

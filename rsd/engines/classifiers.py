@@ -21,6 +21,7 @@ from transformers import (
 from rsd.engines.base import ModelSource
 from rsd.engines.loading import load_config, load_model, load_tokenizer
 from rsd.errors import ModelError
+from rsd.records import Role
 
 
 class Qwen2ForPrmModel(Qwen2PreTrainedModel):
@@ -102,6 +103,14 @@ def _with_head(model: Any, rows: torch.Tensor) -> Any:
     model.score.weight = torch.nn.Parameter(rows, requires_grad=False)
     model.set_output_embeddings(model.score)
     return model
+
+
+def skeleton(role: Role, source: ModelSource) -> Any:
+    """The model without its weights: what it is made of can be counted, nothing can be run. Raises ModelError."""
+    with torch.device("meta"):
+        if role == "prm":
+            return classifier_from_config(source)
+        return AutoModelForCausalLM.from_config(load_config(source))
 
 
 def width(model: Any) -> int:
