@@ -35,15 +35,19 @@ _stopped: list[int] = []  # stop signals that came outside of the runner, which 
 _failures: list[Exception] = []  # told by status: Hydra would add lines of its own to a raised one
 
 
-def attempt(cfg: DictConfig, work: "Callable[[RunConfig], float | None]") -> float | None:
-    """Validate the composed configuration and do `work` with it; an error is kept for `status`."""
-    from rsd.config import check
+def attempt(
+    cfg: DictConfig, work: "Callable[[Any], float | None]", kind: "type[RunConfig] | None" = None
+) -> float | None:
+    """Validate the composed configuration, as one of `kind` (None: of a run), and do `work` with it; an error is kept
+    for `status`."""
+    from rsd.config import RunConfig, check_as
 
     try:
         for key in ("experiment", "sweep"):
             if key in cfg:
                 raise ConfigError(f"There is no key {key} of one run; add -m: python -m rsd.run -m +{key}=…")
-        return work(check(OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)))
+        values = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+        return work(check_as(kind or RunConfig, values))
     except StoppedError as error:
         stop(error)
     except Exception as error:

@@ -12,7 +12,7 @@ import inspect
 import pkgutil
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal, Self, get_type_hints
+from typing import Annotated, Any, Literal, Self, TypeVar, get_type_hints
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError, create_model, model_validator
@@ -171,12 +171,28 @@ class RunConfig(Section):
         )
 
 
+class ServeConfig(RunConfig):
+    """What the command that starts servers is told besides."""
+
+    run: bool
+    host: str
+    port: Annotated[int, Ge(1), Le(65535)]
+
+
+Kind = TypeVar("Kind", bound=RunConfig)
+
+
 def check(values: Any) -> RunConfig:
     """Validate the composed configuration. Raises ConfigError with one sentence."""
+    return check_as(RunConfig, values)
+
+
+def check_as(kind: type[Kind], values: Any) -> Kind:
+    """Validate the composed configuration of a command that takes a `kind` of it. Raises ConfigError."""
     try:
-        return RunConfig.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(_sentence(error, "", RunConfig.model_fields)) from error
+        raise ConfigError(_sentence(error, "", kind.model_fields)) from error
 
 
 def build(node: Mapping[str, Any], key: str, **extra: Any) -> Any:

@@ -27,6 +27,10 @@ class ReportError(RSDError):
     """Stored runs do not make what is asked for."""
 
 
+class ServerError(RSDError):
+    """A server that models are asked over HTTP gives no answer, or none that can be used."""
+
+
 class RewardError(RSDError):
     """A reward model gave a value that no reward can have; the question it was for is an error."""
 

@@ -11,7 +11,7 @@ import orjson
 from rsd.engines.base import Models, ModelSource
 from rsd.errors import ConfigError
 from rsd.methods.base import Method
-from rsd.plan import Plan
+from rsd.plan import Plan, adapter_of
 from rsd.records import Role
 from rsd.rewards.base import ProcessReward
 
@@ -89,6 +89,7 @@ def source_of(plan: Plan, role: Role) -> ModelSource:
             dtype=prm.dtype,
             context=prm.max_length,
             parameters=prm.parameters,
+            label_tokens=adapter_of(plan.config).label_tokens,
         )
     model = plan.config.model
     policy = model.policies[role]

@@ -77,7 +77,7 @@ def make_plan(
     `engine`: where it will run, in place of one made for it. `read`: benchmarks that other plans have read already.
     """
     method = method_of(config)
-    adapter = _adapter(config) if "prm" in method.roles else None
+    adapter = adapter_of(config) if "prm" in method.roles else None
     weighting = getattr(method, "weighting", None)
     delta = weighting.delta if isinstance(weighting, Binary) else None
     if adapter is not None and delta is not None:
@@ -142,12 +142,16 @@ def _questions(config: RunConfig, read: MutableMapping[str, Questions]) -> Quest
     return read[key]
 
 
-def _adapter(config: RunConfig) -> Adapter:
+def adapter_of(config: RunConfig) -> Adapter:
+    """The adapter of the configured PRM. Raises ConfigError."""
     if config.prm.adapter is None:
         raise ConfigError(
             f"prm={config.prm.name} has no adapter; set prm.adapter to the class in rsd/rewards that knows its format."
         )
-    adapter: Adapter = locate(config.prm.adapter, "prm.adapter")()
+    kind = locate(config.prm.adapter, "prm.adapter")
+    if Adapter not in getattr(kind, "__mro__", ()):
+        raise ConfigError(f"prm.adapter={config.prm.adapter} is no adapter; derive it from rsd.rewards.base.Adapter.")
+    adapter: Adapter = kind()
     return adapter
 
 

@@ -43,14 +43,18 @@ def test_what_the_command_line_names_comes_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prm", "path"),
+    ("prm", "path", "context"),
     [
-        ("prm=skywork_1p5b", "Skywork/Skywork-o1-Open-PRM-Qwen-2.5-1.5B"),
-        ("prm=skywork_7b", "Skywork/Skywork-o1-Open-PRM-Qwen-2.5-7B"),
-        ("prm=qwen_prm_7b", "Qwen/Qwen2.5-Math-PRM-7B"),
-        ("prm=qwen_prm_72b", "Qwen/Qwen2.5-Math-PRM-72B"),
+        ("prm=skywork_1p5b", "Skywork/Skywork-o1-Open-PRM-Qwen-2.5-1.5B", 4096),
+        ("prm=skywork_7b", "Skywork/Skywork-o1-Open-PRM-Qwen-2.5-7B", 4096),
+        ("prm=qwen_prm_7b", "Qwen/Qwen2.5-Math-PRM-7B", 4096),
+        ("prm=qwen_prm_72b", "Qwen/Qwen2.5-Math-PRM-72B", 4096),
+        ("prm=shepherd_7b", "peiyi9979/math-shepherd-mistral-7b-prm", None),
+        ("prm=rlhflow_8b", "RLHFlow/Llama3.1-8B-PRM-Deepseek-Data", None),
     ],
 )
-def test_a_prm_names_its_checkpoint_and_reads_beyond_its_trained_context(prm: str, path: str) -> None:
+def test_a_prm_names_its_checkpoint_and_reads_beyond_its_trained_context(
+    prm: str, path: str, context: int | None
+) -> None:
     config = compose_config(prm).prm
-    assert (config.path, config.revision, config.max_length, config.context) == (path, None, 8192, 4096)
+    assert (config.path, config.revision, config.max_length, config.context) == (path, None, 8192, context)

@@ -160,7 +160,8 @@ class ModelSource:
     prompt with ``{question}`` in it, or None for the tokenizer's own chat template, which then begins
     with `system`. `parameters` is how many the model should have, None where nobody says. `drafter` writes
     `drafted` tokens at a time ahead of the model, which verifies them; `greedy`: all of them at temperature 0
-    (speculative decoding).
+    (speculative decoding). `label_tokens`: entries of the vocabulary whose logits are a classifier's outputs, where
+    the checkpoint is a language model.
     """
 
     key: str
@@ -174,6 +175,7 @@ class ModelSource:
     drafter: "ModelSource | None" = None
     drafted: int = 0
     greedy: bool = True
+    label_tokens: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,17 +3,25 @@
     model = load_classifier(source)
     logits = model.score(model.base_model(ids).last_hidden_state[:, -1])   # [rows, labels]
 
-A checkpoint of another architecture loads as transformers' own sequence classifier.
+A checkpoint of another architecture loads as transformers' own sequence classifier; one whose labels are tokens as the
+language model that it is, of whose output layer only the rows of those tokens are kept.
 """
 
 from typing import Any
 
 import torch
-from transformers import AutoModelForSequenceClassification, Qwen2Config, Qwen2Model, Qwen2PreTrainedModel
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    Qwen2Config,
+    Qwen2Model,
+    Qwen2PreTrainedModel,
+)
 
 from rsd.engines.base import ModelSource
-from rsd.engines.loading import load_config, load_model
+from rsd.engines.loading import load_config, load_model, load_tokenizer
 from rsd.errors import ModelError
+from rsd.records import Role
 
 
 class Qwen2ForPrmModel(Qwen2PreTrainedModel):
@@ -51,6 +59,10 @@ OWN: dict[str, Any] = {kind.__name__: kind for kind in (Qwen2ForPrmModel, Qwen2F
 def architecture(source: ModelSource) -> str:
     """The architecture that the checkpoint names. Raises ModelError where that has no head to read a reward from."""
     name = str(load_config(source).architectures[0])
+    if source.label_tokens:
+        if not name.endswith("ForCausalLM"):
+            raise ModelError(f"{source.key}: {source.path} is a {name}, where prm.adapter reads a language model.")
+        return name
     if name not in OWN and not name.endswith("ForSequenceClassification"):
         raise ModelError(f"{source.key}: {source.path} is a {name}, which has no reward head; name a reward model.")
     return name
@@ -58,13 +70,47 @@ def architecture(source: ModelSource) -> str:
 
 def load_classifier(source: ModelSource) -> Any:
     """Load the classifier of `source` by the architecture that its checkpoint names. Raises ModelError."""
-    return load_model(OWN.get(architecture(source), AutoModelForSequenceClassification), source)
+    name = architecture(source)
+    if not source.label_tokens:
+        return load_model(OWN.get(name, AutoModelForSequenceClassification), source)
+    model, ids = load_model(AutoModelForCausalLM, source), label_ids(source)
+    return _with_head(model, model.get_output_embeddings().weight.detach()[ids].clone())
+
+
+def label_ids(source: ModelSource) -> list[int]:
+    """The ids of the tokens that are labels. Raises ModelError where the tokenizer lacks one."""
+    vocabulary = load_tokenizer(source).get_vocab()
+    absent = [token for token in source.label_tokens if token not in vocabulary]
+    if absent:
+        raise ModelError(
+            f"{source.key}: the tokenizer of {source.path} has no token {absent[0]}, which prm.adapter reads."
+        )
+    return [vocabulary[token] for token in source.label_tokens]
 
 
 def classifier_from_config(source: ModelSource) -> Any:
     """The classifier of `source` with fresh weights. Raises ModelError."""
     kind, config = OWN.get(architecture(source)), load_config(source)
+    if source.label_tokens:
+        model = AutoModelForCausalLM.from_config(config)
+        return _with_head(model, torch.empty(len(label_ids(source)), config.hidden_size))
     return kind(config) if kind else AutoModelForSequenceClassification.from_config(config)
+
+
+def _with_head(model: Any, rows: torch.Tensor) -> Any:
+    """The language model `model` with the `rows` [labels, hidden] in place of its output layer."""
+    model.score = torch.nn.Linear(rows.shape[1], rows.shape[0], bias=False, dtype=rows.dtype)
+    model.score.weight = torch.nn.Parameter(rows, requires_grad=False)
+    model.set_output_embeddings(model.score)
+    return model
+
+
+def skeleton(role: Role, source: ModelSource) -> Any:
+    """The model without its weights: what it is made of can be counted, nothing can be run. Raises ModelError."""
+    with torch.device("meta"):
+        if role == "prm":
+            return classifier_from_config(source)
+        return AutoModelForCausalLM.from_config(load_config(source))
 
 
 def width(model: Any) -> int:

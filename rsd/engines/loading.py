@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoTokenizer, GenerationConfig, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from rsd.cost import Shape
@@ -59,6 +59,21 @@ def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:
     if not tokenizer("1", add_special_tokens=False).input_ids:  # transformers makes up an empty one
         raise _unreadable(source, "the tokenizer", FileNotFoundError("there are no tokenizer files"))
     return tokenizer
+
+
+def eos_ids(source: ModelSource, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """The tokens that end a response: those of the generation configuration, else the tokenizer's own.
+
+    Raises ModelError where there is none."""
+    found: int | list[int] | None
+    try:
+        found = GenerationConfig.from_pretrained(source.path, revision=source.revision or "main").eos_token_id
+    except OSError:  # there is none
+        found = None
+    found = tokenizer.eos_token_id if found is None else found
+    if found is None:
+        raise ModelError(f"{source.key}: {source.path} names no EOS token, so no response would ever end.")
+    return [found] if isinstance(found, int) else list(found)
 
 
 def shape_of(model: Any) -> Shape:

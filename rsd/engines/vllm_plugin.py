@@ -10,6 +10,7 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1  # sys/prctl.h
+STARTED_BY = "RSD_STARTED_BY"  # environment variable with the process that a server is to end with
 
 # Architecture of a checkpoint -> class in `rsd.engines.vllm_models` that serves it.
 SERVED_AS = {
@@ -32,9 +33,11 @@ def register() -> None:
 
 
 def end_with_parent() -> None:
-    """Let a process that ``multiprocessing`` started be killed as soon as the one that started it is gone."""
+    """Let a process that ``multiprocessing`` or ``rsd.serve`` started be killed as soon as that which started it is
+    gone."""
     parent = multiprocessing.parent_process()
-    if parent is not None and sys.platform == "linux":
+    started_by = os.environ.get(STARTED_BY) if parent is None else parent.pid
+    if started_by is not None and sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent.pid:  # it was gone before this was set
+        if os.getppid() != int(started_by):  # it was gone before this was set
             os._exit(1)

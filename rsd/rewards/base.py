@@ -20,17 +20,20 @@ if TYPE_CHECKING:  # heavy, and only named here
 
 
 class Adapter(Protocol):
-    """One reward model's input format and the meaning of its head."""
+    """One reward model's input format and the meaning of its head. Every adapter derives from it."""
 
     labels: ClassVar[int]  # width of the head
     bounds: ClassVar[tuple[float, float]]  # least and greatest reward
+    # of a reward model that is a language model: entries of its vocabulary, whose logits are the head's outputs
+    label_tokens: ClassVar[tuple[str, ...]] = ()
 
     def prompt(self, tokenizer: "PreTrainedTokenizerBase", question: str) -> tuple[int, ...]:
         """Token ids of all that comes before the first step."""
         ...
 
-    def step(self, tokenizer: "PreTrainedTokenizerBase", text: str) -> tuple[int, ...]:
-        """Token ids of one step, ending in the token where its score is read."""
+    def step(self, tokenizer: "PreTrainedTokenizerBase", text: str, first: bool) -> tuple[int, ...]:
+        """Token ids of one step, ending in the token where its score is read. `first`: it follows the question, not
+        another step."""
         ...
 
     def value(self, logits: Sequence[float]) -> float:
@@ -39,7 +42,7 @@ class Adapter(Protocol):
 
     def remarks(self, tokenizer: "PreTrainedTokenizerBase") -> list[str]:
         """Sentences on what `tokenizer` has otherwise than the documented model."""
-        ...
+        return []
 
 
 class ProcessReward:
@@ -68,7 +71,7 @@ class ProcessReward:
         Raises PRMContextError beyond `max_length` (nothing is ever cut).
         """
         prompt = self._prompt(question)
-        response = tuple(token for text in steps for token in self._step(text))
+        response = tuple(token for n, text in enumerate(steps) for token in self._step(text, n == 0))
         if len(prompt) + len(response) > self._max_length:
             raise PRMContextError(f"{len(prompt) + len(response)} tokens exceed prm.max_length={self._max_length}")
         return Context(prompt=prompt, response=response)
@@ -87,4 +90,4 @@ class ProcessReward:
                 f"The reward model gave {value} for step {len(steps)}, which is no reward in [{low:g}, {high:g}]; "
                 "its weights may be corrupt, or its dtype too narrow (prm.dtype)."
             )
-        return Reward(value=value, usage=replace(answer.usage, verified=len(self._step(steps[-1]))))
+        return Reward(value=value, usage=replace(answer.usage, verified=len(self._step(steps[-1], len(steps) == 1))))

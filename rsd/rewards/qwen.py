@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rsd.chat import chat_text
 from rsd.errors import ModelError
+from rsd.rewards.base import Adapter
 from rsd.rewards.text import without_delimiter
 from rsd.sigmoid import sigmoid
 
@@ -19,7 +20,7 @@ SYSTEM = "Please reason step by step, and put your final answer within \\boxed{}
 MARK = "<extra_0>"
 
 
-class QwenPRM:
+class QwenPRM(Adapter):
     """Probability of label 1 (right) at the newest step's mark."""
 
     labels: ClassVar[int] = 2
@@ -28,7 +29,7 @@ class QwenPRM:
     def prompt(self, tokenizer: "PreTrainedTokenizerBase", question: str) -> tuple[int, ...]:
         return tuple(tokenizer(chat_text(tokenizer, question, SYSTEM), add_special_tokens=False).input_ids)
 
-    def step(self, tokenizer: "PreTrainedTokenizerBase", text: str) -> tuple[int, ...]:
+    def step(self, tokenizer: "PreTrainedTokenizerBase", text: str, first: bool) -> tuple[int, ...]:
         mark = tokenizer(MARK, add_special_tokens=False).input_ids
         if len(mark) != 1:
             raise ModelError(f"prm.path: the tokenizer has no token {MARK}, where this reward model is read.")
@@ -37,6 +38,3 @@ class QwenPRM:
     def value(self, logits: Sequence[float]) -> float:
         wrong, right = logits
         return sigmoid(right - wrong)  # softmax of two
-
-    def remarks(self, tokenizer: "PreTrainedTokenizerBase") -> list[str]:
-        return []

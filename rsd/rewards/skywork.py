@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from rsd.errors import ModelError
+from rsd.rewards.base import Adapter
 from rsd.rewards.text import without_delimiter
 from rsd.sigmoid import sigmoid
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:  # heavy, and only named here
 BOS = "<|im_start|>"
 
 
-class SkyworkPRM:
+class SkyworkPRM(Adapter):
     """Sigmoid of the value head at the newest step's mark; an empty step is the mark alone."""
 
     labels: ClassVar[int] = 1
@@ -29,7 +30,7 @@ class SkyworkPRM:
             raise ModelError("prm.path: the tokenizer names no bos_token, which begins this reward model's input.")
         return tuple(tokenizer(f"{tokenizer.bos_token}{question}\n", add_special_tokens=False).input_ids)
 
-    def step(self, tokenizer: "PreTrainedTokenizerBase", text: str) -> tuple[int, ...]:
+    def step(self, tokenizer: "PreTrainedTokenizerBase", text: str, first: bool) -> tuple[int, ...]:
         (mark,) = tokenizer("\n\n", add_special_tokens=False).input_ids
         return (*tokenizer(without_delimiter(text), add_special_tokens=False).input_ids, mark)
 

@@ -3,13 +3,16 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from rsd.engines.vllm_plugin import end_with_parent
+from rsd.engines.vllm_plugin import STARTED_BY, end_with_parent
+from tests.conftest import environment
 
 
 def start_worker(folder: Path, early: bool) -> None:
@@ -44,3 +47,22 @@ def test_a_worker_ends_when_its_parent_is_killed_now_or_was_before(early: bool, 
     psutil.wait_procs([worker], timeout=20)
     assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
     assert not (tmp_path / "outlived").exists()
+
+
+SERVER = "import time; from rsd.engines.vllm_plugin import end_with_parent; end_with_parent(); time.sleep(60)"
+SERVE = f"""
+import os, subprocess, sys, time
+server = subprocess.Popen([sys.executable, "-c", {SERVER!r}], env={{**os.environ, {STARTED_BY!r}: str(os.getpid())}})
+print(server.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_server_ends_when_what_started_it_is_killed() -> None:
+    command = [sys.executable, "-c", SERVE]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as serving:
+        assert serving.stdout is not None
+        server = psutil.Process(int(serving.stdout.readline()))
+        serving.kill()
+    psutil.wait_procs([server], timeout=20)
+    assert not server.is_running() or server.status() == psutil.STATUS_ZOMBIE

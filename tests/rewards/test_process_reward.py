@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoTokenizer
 
 from rsd.chat import chat_text
-from rsd.engines.base import Classification, Context
+from rsd.engines.base import Classification, Context, ModelSource
+from rsd.engines.transformers import TransformersEngine
 from rsd.errors import ModelError, PRMContextError, RewardError
 from rsd.models import load_models
 from rsd.plan import make_plan
 from rsd.records import Usage
 from rsd.rewards.base import ProcessReward
 from rsd.rewards.chat import ChatPRM
+from rsd.sigmoid import sigmoid
 from tests.conftest import compose_config
 
 QUESTION = "Mia has 47 shells. She finds 25 more. How many shells does Mia have now?"
@@ -76,6 +78,43 @@ def test_the_tiny_prm_scores_as_plain_transformers_does() -> None:
         ids = tokenizer(chat_text(tokenizer, QUESTION) + "".join(STEPS[:n]), return_tensors="pt").input_ids
         with torch.inference_mode():
             assert reward == pytest.approx(float(model(ids).logits.sigmoid()), abs=1e-5)
+
+
+class DigitPRM(ChatPRM):
+    """Reads a language model: whether 7 rather than 3 would come next."""
+
+    labels = 2
+    label_tokens = ("3", "7")
+
+    def value(self, logits: Sequence[float]) -> float:
+        return sigmoid(logits[1] - logits[0])
+
+
+def digit_source(**changes: Any) -> ModelSource:
+    path = compose_config().model.policies["draft"].path
+    values = {"key": "prm.path", "path": path, "revision": None, "dtype": "float32", "context": 512}
+    return ModelSource(**{**values, "label_tokens": DigitPRM.label_tokens, **changes})
+
+
+def test_a_language_model_is_read_at_the_logits_of_its_label_tokens() -> None:
+    source, engine = digit_source(), TransformersEngine(threads=1)
+    found = asyncio.run(
+        ProcessReward(DigitPRM(), engine.load_classifier(source), max_length=512).score(QUESTION, STEPS)
+    )
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(source.path), AutoTokenizer.from_pretrained(source.path)
+    ids = tokenizer(chat_text(tokenizer, QUESTION) + "".join(STEPS), return_tensors="pt").input_ids
+    with torch.inference_mode():
+        chances = model(ids).logits[0, -1, tokenizer.convert_tokens_to_ids(["3", "7"])].softmax(-1)
+    assert found.value == pytest.approx(float(chances[1]), abs=1e-5)
+    rows, width = 2, model.config.hidden_size  # of the output layer
+    assert engine.shapes()["prm"].parameters == sum(p.numel() for p in model.parameters()) + rows * width
+
+
+def test_label_tokens_must_be_in_the_vocabulary_of_a_language_model() -> None:
+    with pytest.raises(ModelError, match=r"prm\.path: the tokenizer of .* has no token ▁-, which prm\.adapter reads"):
+        TransformersEngine(threads=1).load_classifier(digit_source(label_tokens=("▁-", "▁+")))
+    with pytest.raises(ModelError, match=r"is a Qwen2ForSequenceClassification, where prm\.adapter reads a language"):
+        TransformersEngine(threads=1).load_classifier(digit_source(path=compose_config().prm.path))
 
 
 def test_beyond_the_context_nothing_is_cut_and_nothing_is_scored() -> None:

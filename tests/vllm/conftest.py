@@ -6,12 +6,23 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import psutil
 import pytest
 import torch
-from transformers import AutoTokenizer, PreTrainedTokenizerBase, Qwen2Config, Qwen2ForCausalLM
+from transformers import (
+    AutoTokenizer,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedConfig,
+    PreTrainedTokenizerBase,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
 from rsd.engines.classifiers import Qwen2ForPrmModel, Qwen2ForProcessRewardModel
 from tests.conftest import ROOT, SHARED
@@ -25,6 +36,9 @@ MARK_ID = 151651  # Qwen2.5-Math-PRM's <extra_0>; in Qwen2.5 itself this is <|qu
 WRITTEN = ["Let $x=1$.\n\n", "So (y+2)\n\n\n\n", "Then:\n\n\n", "It is \n\n", "4"]
 MATH = [f"benchmark.path={SHARED / 'benchmarks' / 'math500.jsonl'}"]
 BLOCK = 32  # tokens of a block of the prefix cache, the least that vLLM allows on a CPU
+SIZE = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
+SIZE |= {"num_attention_heads": 2, "num_key_value_heads": 1}
+SPREAD = {"initializer_range": 0.3, "max_position_embeddings": 512}  # of scores; less context than tests read
 VOCABULARY = 151_936  # of the checkpoints; the tokenizer's real tokens end before 151,665
 
 
@@ -77,6 +91,29 @@ def qwen_prm(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def shepherd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny checkpoint with the layout and tokenizer of Math-Shepherd, which is Mistral 7B's."""
+    folder = tmp_path_factory.mktemp("shepherd") / "checkpoint"
+    folder.mkdir()
+    shutil.copy(files("mistral_common") / "data" / "tokenizer.model.v1", folder / "tokenizer.model")
+    special = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "LlamaTokenizer", "legacy": True, "add_bos_token": True, **special})
+    )
+    return _with_weights(
+        MistralForCausalLM, folder, MistralConfig(vocab_size=32_000, **SIZE, **{**SPREAD, "initializer_range": 0.2})
+    )
+
+
+@pytest.fixture(scope="session")
+def rlhflow(tmp_path_factory: pytest.TempPathFactory, llama: PreTrainedTokenizerBase) -> Path:
+    """A tiny checkpoint with the layout and tokenizer of RLHFlow's PRM, which is Llama 3.1's."""
+    folder = tmp_path_factory.mktemp("rlhflow") / "checkpoint"
+    shutil.copytree(llama.name_or_path, folder)
+    return _with_weights(LlamaForCausalLM, folder, LlamaConfig(vocab_size=128_256, **SIZE, **SPREAD))
+
+
+@pytest.fixture(scope="session")
 def clockwork(tmp_path_factory: pytest.TempPathFactory, qwen: PreTrainedTokenizerBase) -> Path:
     """A language model with Qwen2.5's tokenizer that writes `WRITTEN`, token by token, and EOS."""
     folder = tmp_path_factory.mktemp("clockwork") / "checkpoint"
@@ -109,20 +146,11 @@ def _edit(path: Path, old: str, new: str) -> None:
     json.loads(text)
 
 
-def _with_weights(kind: type, folder: Path) -> Path:
+def _with_weights(kind: type, folder: Path, config: PreTrainedConfig | None = None) -> Path:
     torch.manual_seed(0)
-    config = _config(initializer_range=0.3, max_position_embeddings=512)  # scores spread; less than tests read
-    kind(config).save_pretrained(folder)
+    kind(config or _config(**SPREAD)).save_pretrained(folder)
     return folder
 
 
 def _config(**settings: object) -> Qwen2Config:
-    return Qwen2Config(
-        vocab_size=VOCABULARY,
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=1,
-        **{"max_position_embeddings": 4096, **settings},
-    )
+    return Qwen2Config(vocab_size=VOCABULARY, **SIZE, **{"max_position_embeddings": 4096, **settings})

@@ -71,7 +71,7 @@ def outline(solution: Solution) -> list[tuple[object, ...]]:
 def test_both_engines_take_the_same_trajectories(tiny: tuple[Plan, Models], loop: asyncio.AbstractEventLoop) -> None:
     plan, models = tiny
     served = loop.run_until_complete(solve_all(plan, models, 50))
-    assert min(Counter(models.draft.replicas.of_prompt.values())[copy] for copy in (0, 1)) > 15
+    assert min(Counter(models.draft.replicas.copies.of_prompt.values())[copy] for copy in (0, 1)) > 15
     embedded = make_plan(compose_config("engine=transformers"))
     expected = asyncio.run(solve_all(embedded, load_models(embedded), 50))
     assert [solution.end_reason for solution in served] == [solution.end_reason for solution in expected]

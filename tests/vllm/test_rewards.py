@@ -18,6 +18,8 @@ from rsd.errors import ModelError, PRMContextError
 from rsd.records import Usage
 from rsd.rewards.base import Adapter, ProcessReward
 from rsd.rewards.qwen import QwenPRM
+from rsd.rewards.rlhflow import RLHFlowPRM
+from rsd.rewards.shepherd import ShepherdPRM
 from rsd.rewards.skywork import SkyworkPRM
 from tests.vllm.conftest import BLOCK
 
@@ -30,15 +32,18 @@ TEXTS = {
     "extra newlines": ["She starts with 16 eggs.\n\n\n\n", "So 16-3=13:\n\n\n"],
     "at the limit of the context": ["16-3=13. " * 105 + "\n\n", "So 13.\n\n"],
 }
+ADAPTERS: dict[str, Adapter] = {
+    "skywork": SkyworkPRM(), "qwen_prm": QwenPRM(), "shepherd": ShepherdPRM(), "rlhflow": RLHFlowPRM()
+}  # fmt: skip
 LIMIT = 1024  # tokens of a reward model's context in these tests
 
 
-@pytest.fixture(scope="module", params=["skywork", "qwen_prm"])
+@pytest.fixture(scope="module", params=ADAPTERS)
 def scored(
     request: pytest.FixtureRequest, loop: asyncio.AbstractEventLoop
 ) -> Iterator[tuple[Adapter, Path, ProcessReward]]:
     """A reward model of each real layout served by vLLM, with its adapter and checkpoint."""
-    adapter: Adapter = SkyworkPRM() if request.param == "skywork" else QwenPRM()
+    adapter = ADAPTERS[request.param]
     path = request.getfixturevalue(request.param)
     engine = VLLMEngine(prm=Serving(args={"block_size": BLOCK}))
     yield adapter, path, reward_model(engine, adapter, path)
@@ -46,7 +51,8 @@ def scored(
 
 
 def reward_model(engine: Engine, adapter: Adapter, path: Path) -> ProcessReward:
-    source = ModelSource(key="prm.path", path=str(path), revision=None, dtype="float32", context=LIMIT)
+    given = {"path": str(path), "revision": None, "dtype": "float32", "context": LIMIT}
+    source = ModelSource(key="prm.path", **given, label_tokens=adapter.label_tokens)
     engine.prepare({"prm": source}, logs=path.parent)
     return ProcessReward(adapter, engine.load_classifier(source), max_length=LIMIT)
 

@@ -14,7 +14,10 @@ from rsd.methods.single import Single
 from rsd.models import share_tokens, source_of
 from rsd.plan import make_plan
 from rsd.records import Usage
+from rsd.rewards.base import Adapter
 from rsd.rewards.qwen import SYSTEM, QwenPRM
+from rsd.rewards.rlhflow import RLHFlowPRM
+from rsd.rewards.shepherd import ShepherdPRM
 from rsd.rewards.skywork import SkyworkPRM
 from rsd.weighting import Binary
 from tests.conftest import compose_config
@@ -52,7 +55,7 @@ def test_steps_survive_their_tokens_byte_for_byte(name: str, request: pytest.Fix
 def test_skyworks_input_is_the_documented_one(skywork: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(skywork)
     assert SkyworkPRM().prompt(tokenizer, "1+1?") == (151644, *tokenizer("1+1?\n").input_ids)
-    pieces = [SkyworkPRM().step(tokenizer, step) for step in STEPS]
+    pieces = [SkyworkPRM().step(tokenizer, step, False) for step in STEPS]
     texts = ["Let $x=1$.", "", "So (x+1)", "Then:", "The answer is \\boxed{2}."]
     assert pieces == [(*tokenizer(text).input_ids, 271) for text in texts]
     assert pieces[1] == (271,)
@@ -63,7 +66,7 @@ def test_qwens_input_is_the_documented_one(qwen_prm: Path) -> None:
     adapter = QwenPRM()
     ids = list(adapter.prompt(tokenizer, "1+1?"))
     for step in STEPS:
-        ids += adapter.step(tokenizer, step)
+        ids += adapter.step(tokenizer, step, False)
     texts = ["Let $x=1$.", "", "So (x+1)", "Then:", "The answer is \\boxed{2}."]
     messages = [
         {"role": "system", "content": SYSTEM},
@@ -76,11 +79,44 @@ def test_qwens_input_is_the_documented_one(qwen_prm: Path) -> None:
     assert [ids.index(MARK_ID), ids.count(MARK_ID), ids[-1]] == [ids.index(MARK_ID), len(STEPS), MARK_ID]
 
 
+def whole_input(adapter: Adapter, tokenizer: PreTrainedTokenizerBase, question: str, steps: list[str]) -> list[int]:
+    pieces = [adapter.step(tokenizer, step, n == 0) for n, step in enumerate(steps)]
+    return [token for piece in (adapter.prompt(tokenizer, question), *pieces) for token in piece]
+
+
+def test_math_shepherds_input_is_the_documented_one(shepherd: Path) -> None:
+    """The tokens of the whole text, a question and steps divided by line breaks, each with its mark."""
+    tokenizer = AutoTokenizer.from_pretrained(shepherd)
+    ids = whole_input(ShepherdPRM(), tokenizer, "1+1?", STEPS)
+    texts = ["Let $x=1$.", "", "So (x+1)", "Then:", "The answer is \\boxed{2}."]
+    assert ids == tokenizer("1+1? " + "\n".join(f"{text} ки" for text in texts)).input_ids
+    assert [ids.count(12902), ids[-1], ids[0]] == [len(STEPS), 12902, tokenizer.bos_token_id]
+    assert tokenizer.convert_tokens_to_ids(list(ShepherdPRM.label_tokens)) == [387, 648]
+
+
+def test_rlhflows_input_is_the_documented_one(llama: PreTrainedTokenizerBase) -> None:
+    """A turn for each step, the first of them with the question, and + as the answer to all but the last."""
+    texts = ["Let $x=1$.", "", "So (x+1)", "Then:", "The answer is \\boxed{2}."]
+    turns = [{"role": "user", "content": f"1+1? {texts[0]}"}]
+    for text in texts[1:]:
+        turns += [{"role": "assistant", "content": "+"}, {"role": "user", "content": text}]
+    text = llama.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    ids = whole_input(RLHFlowPRM(), llama, "1+1?", STEPS)
+    assert ids == llama(text, add_special_tokens=False).input_ids
+    assert ids.count(llama.bos_token_id) == 1
+    assert llama.convert_tokens_to_ids(list(RLHFlowPRM.label_tokens)) == [12, 10]
+
+
 def test_a_tokenizer_without_the_mark_is_refused(qwen: PreTrainedTokenizerBase) -> None:
     with pytest.raises(ModelError, match="no token <extra_0>"):
-        QwenPRM().step(qwen, "a")
-    with pytest.raises(ModelError, match="names no bos_token"):
-        SkyworkPRM().prompt(qwen, "a")
+        QwenPRM().step(qwen, "a", True)
+    with pytest.raises(ModelError, match="no token ▁ки"):
+        ShepherdPRM().step(qwen, "a", True)
+    for adapter in (SkyworkPRM(), ShepherdPRM()):
+        with pytest.raises(ModelError, match="names no bos_token"):
+            adapter.prompt(qwen, "a")
+    with pytest.raises(ModelError, match="template is not Llama 3's"):
+        RLHFlowPRM().prompt(qwen, "a")
 
 
 @dataclass

@@ -1,0 +1,163 @@
+"""Servers for a run: the commands that start what the configuration names, with this project's reward models::
+
+    python -m rsd.serve model=qwen_math_7b prm=skywork_7b            # print the commands
+    python -m rsd.serve model=qwen_math_7b prm=skywork_7b run=true   # start them; Ctrl-C stops them
+
+then, as often as wanted::
+
+    python -m rsd.run engine=openai model=qwen_math_7b prm=skywork_7b delta=0.7
+
+Devices, copies and whatever vLLM is told are those of ``engine=vllm``: ``engine.target.tensor_parallel_size=4``.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from rsd.command import CONFIGURATION, attempt, leave, status
+from rsd.config import ServeConfig
+from rsd.engines.base import ModelSource
+from rsd.engines.commands import Command, command_of
+from rsd.engines.vllm import VLLMEngine, not_served
+from rsd.engines.vllm_plugin import STARTED_BY
+from rsd.errors import ConfigError
+from rsd.models import source_of
+from rsd.plan import Plan, make_plan
+from rsd.records import Role
+
+PATIENCE = 30  # seconds that a server may take to end
+
+
+def serve(config: ServeConfig) -> None:
+    """Print the commands of all servers that a run of `config` asks; start and stop them where it says so.
+
+    Raises ConfigError, ModelError as an engine in this process would, and ModelError where a server ends by itself.
+    """
+    plan = make_plan(config)
+    if not isinstance(plan.engine, VLLMEngine):
+        raise ConfigError("engine: servers are started with vLLM; leave engine out, or set engine=vllm.")
+    sources = {role: source_of(plan, role) for role in plan.method.roles}
+    logs = Path(config.results_dir) / "servers"
+    plan.engine.prepare(sources, logs)
+    commands = _commands(config, plan, sources)
+    shared = len(set().union(*(c.devices for c in commands))) < sum(len(c.devices) for c in commands)
+    if shared:
+        print("# Some share a device: start each when those before it answer.")
+    for command in commands:
+        print(f"# {command.role}\n{command}")
+    print(f"# When they answer:\npython -m rsd.run {_client(commands)}", flush=True)
+    if config.run:
+        _keep(commands, sources, logs)
+
+
+def _commands(config: ServeConfig, plan: Plan, sources: dict[Role, ModelSource]) -> list[Command]:
+    """One command for each copy of each model, on ports that follow each other."""
+    assert isinstance(plan.engine, VLLMEngine)
+    every = [(role, options) for role, source in sources.items() for options in plan.engine.options(role, source)]
+    make = partial(command_of, host=config.host, cpu_kv_cache_gib=plan.engine.cpu_kv_cache_gib)
+    return [make(role, options, port=config.port + number) for number, (role, options) in enumerate(every)]
+
+
+def _client(commands: Sequence[Command]) -> str:
+    """What a run is told to find these servers, with the models that this command was told."""
+    told = HydraConfig.get().overrides.task
+    kept = [
+        shlex.quote(word) for word in told if not word.lstrip("+~").startswith(("run=", "host=", "port=", "engine"))
+    ]
+    urls: dict[Role, list[str]] = {}
+    for command in commands:
+        urls.setdefault(command.role, []).append(command.url)
+    words = [
+        f"engine.{role}.urls={own[0] if len(own) == 1 else '[' + ','.join(own) + ']'}" for role, own in urls.items()
+    ]
+    return " ".join(["engine=openai", *kept, *words])
+
+
+def _keep(commands: Sequence[Command], sources: dict[Role, ModelSource], logs: Path) -> None:
+    """Start all servers, and stop them on Ctrl-C, SIGTERM, or when one of them has ended."""
+    running: list[tuple[Command, subprocess.Popen[bytes], Path]] = []
+    try:
+        for number, command in enumerate(commands):
+            for earlier in running:  # memory is measured while vLLM starts
+                if earlier[0].devices & command.devices:
+                    _await(running, [earlier[0]], sources)
+            log = logs / f"{number}-{command.role}.log"
+            running.append((command, _start(command, log), log))
+        _await(running, commands, sources)
+        print("All servers answer. Ctrl-C stops them.", flush=True)
+        while True:
+            _raise_if_ended(running, sources)
+            time.sleep(1)
+    except KeyboardInterrupt:
+        print("Stopping the servers.", flush=True)
+    finally:
+        for _, process, _ in running:
+            process.terminate()
+        deadline = time.monotonic() + PATIENCE
+        for _, process, _ in running:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+Running = Sequence[tuple[Command, "subprocess.Popen[bytes]", Path]]
+
+
+def _start(command: Command, log: Path) -> "subprocess.Popen[bytes]":
+    """Start a server, out of reach of the terminal's Ctrl-C, but not beyond the end of this process."""
+    beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # vLLM's own program, unactivated
+    program = shutil.which(command.arguments[0], path=beside) or command.arguments[0]
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            [program, *command.arguments[1:]],
+            env={**command.environment, **os.environ, STARTED_BY: str(os.getpid())},
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def _await(running: Running, wanted: Sequence[Command], sources: dict[Role, ModelSource]) -> None:
+    """Return when all of `wanted` answer. Raises ModelError when a server ends before."""
+    waiting = [command.url for command in wanted]
+    while waiting:
+        _raise_if_ended(running, sources)
+        waiting = [url for url in waiting if not _answers(url)]
+        time.sleep(0.5)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(f"{url}/health", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (URLError, OSError):
+        return False
+
+
+def _raise_if_ended(running: Running, sources: dict[Role, ModelSource]) -> None:
+    for command, process, log in running:
+        if process.poll() is not None:
+            raise not_served(command.role, sources[command.role], log, f"it ended with status {process.returncode}")
+
+
+@hydra.main(**{**CONFIGURATION, "config_name": "serve"})
+def run(cfg: DictConfig) -> float | None:
+    """Validate the composed configuration and serve what it names."""
+    return attempt(cfg, serve, ServeConfig)
+
+
+if __name__ == "__main__":
+    leave(status(run))

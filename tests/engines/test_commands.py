@@ -1,0 +1,49 @@
+"""A server is started with what the engine in this process would be."""
+
+import json
+import shlex
+
+from rsd.engines.commands import Command, command_of
+
+OPTIONS = {
+    "model": "Qwen/Qwen2.5-Math-7B-Instruct",
+    "revision": None,
+    "dtype": "bfloat16",
+    "hf_overrides": {"max_position_embeddings": 4097},
+    "enable_prefix_caching": True,
+    "generation_config": "vllm",
+    "async_scheduling": False,
+    "device_ids": [2, 3],
+    "allowed_media_domains": ["a.org", "b.org"],
+}
+
+
+def command(**changes: object) -> Command:
+    given = {"role": "target", "options": OPTIONS, "host": "127.0.0.1", "port": 8001, "cpu_kv_cache_gib": 4}
+    return command_of(**{**given, **changes})
+
+
+def test_options_become_flags_that_a_shell_reads_as_they_are() -> None:
+    words = shlex.split(str(command()))
+    assert words[words.index("Qwen/Qwen2.5-Math-7B-Instruct") + 1 :] == [
+        *("--dtype", "bfloat16", "--hf-overrides", json.dumps({"max_position_embeddings": 4097})),
+        *("--enable-prefix-caching", "--generation-config", "vllm", "--no-async-scheduling"),
+        *("--device-ids", "2,3", "--allowed-media-domains", "a.org", "b.org"),
+        *("--host", "127.0.0.1", "--port", "8001", "--enable-prompt-tokens-details"),
+    ]
+    assert "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1" in words
+    assert "VLLM_CPU_KVCACHE_SPACE=4" not in words, "of a CPU alone"
+    assert command().devices == {2, 3}
+
+
+def test_a_reward_models_server_is_not_asked_for_details_that_it_cannot_give() -> None:
+    assert "--enable-prompt-tokens-details" not in command(role="prm").arguments
+
+
+def test_a_cpus_memory_is_told_where_there_is_no_gpu() -> None:
+    options = {name: value for name, value in OPTIONS.items() if name != "device_ids"}
+    assert "VLLM_CPU_KVCACHE_SPACE=4" in str(command(options=options))
+
+
+def test_a_server_that_listens_everywhere_is_asked_here() -> None:
+    assert command(host="0.0.0.0").url == "http://127.0.0.1:8001"
