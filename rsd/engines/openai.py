@@ -11,7 +11,7 @@ commands of servers that match a run.
 import asyncio
 import re
 import resource
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -98,6 +98,10 @@ class OpenAIEngine:
         """Tokens that the models ran so far, of those whose servers tell what came from their caches (they do not of a
         PRM)."""
         return {role: copies.totals for role, copies in self._copies.items() if copies.totals.forwards}
+
+    def sharing(self) -> Sequence[frozenset[Role]]:
+        """None are known of: where the servers run nobody tells (``scheduling=gated`` does)."""
+        return []
 
     async def forget(self) -> None:
         """Let the next calls share nothing with earlier ones in the servers' caches."""
