@@ -59,7 +59,7 @@ def serve(config: ServeConfig) -> None:
         print(f"# {command.role}\n{command}")
     print(f"# When they answer:\npython -m rsd.run {_client(commands)}", flush=True)
     if config.run:
-        _keep(commands, sources, logs)
+        keep(commands, sources, logs)
 
 
 def _commands(config: ServeConfig, plan: Plan, sources: dict[Role, ModelSource]) -> list[Command]:
@@ -85,8 +85,9 @@ def _client(commands: Sequence[Command]) -> str:
     return " ".join(["engine=openai", *kept, *words])
 
 
-def _keep(commands: Sequence[Command], sources: dict[Role, ModelSource], logs: Path) -> None:
-    """Start all servers, and stop them on Ctrl-C, SIGTERM, or when one of them has ended."""
+def keep(commands: Sequence[Command], sources: dict[Role, ModelSource], logs: Path) -> None:
+    """Start all servers, and stop them on Ctrl-C, SIGTERM, or when one of them has ended; those that share a device
+    start in turn. What they print goes to files in `logs`. Raises ModelError where one ends by itself."""
     running: list[tuple[Command, subprocess.Popen[bytes], Path]] = []
     try:
         for number, command in enumerate(commands):
