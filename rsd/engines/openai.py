@@ -11,7 +11,7 @@ commands of servers that match a run.
 import asyncio
 import re
 import resource
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -108,6 +108,10 @@ class OpenAIEngine:
         """Whole blocks of the cache; none for the log-probabilities of a text, which vLLM reads past it."""
         block = self._copies[role].block
         return 0 if call == "logprobs" else shared // block * block
+
+    def sharing(self) -> Sequence[frozenset[Role]]:
+        """None: it is not told on which devices the servers run."""
+        return []
 
     async def close(self) -> None:
         """End all connections; the servers stay."""
