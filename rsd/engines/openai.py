@@ -14,7 +14,7 @@ import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_types import Ge, Gt
 
@@ -34,10 +34,12 @@ BLOCK = 16  # tokens of a block of vLLM's prefix cache, where a server does not 
 @dataclass(frozen=True, kw_only=True)
 class Remote:
     """Where a role is served. `urls`: of one server, or of several with the same model, among which questions are
-    spread. `model`: what the servers call it, null for its path."""
+    spread. `model`: what the servers call it, null for its path. `args`: what the servers were told, as ``engine=vllm``
+    would have been; what of it changes the model's output belongs to the run's identity (see ``rsd.identity``)."""
 
     urls: str | tuple[str, ...]
     model: str | None = None
+    args: dict[str, Any] | None = None
 
 
 class OpenAIEngine:
