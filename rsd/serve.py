@@ -11,6 +11,7 @@ Devices, copies and whatever vLLM is told are those of ``engine=vllm``: ``engine
 """
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -37,6 +38,7 @@ from rsd.models import source_of
 from rsd.plan import Plan, make_plan
 from rsd.records import Role
 
+OWN = re.compile(r"[+~]*(run|host|port|engine)\b")  # settings that are of the servers, not of a run
 PATIENCE = 30  # seconds that a server may take to end
 
 
@@ -59,7 +61,7 @@ def serve(config: ServeConfig) -> None:
         print(f"# {command.role}\n{command}")
     print(f"# When they answer:\npython -m rsd.run {_client(commands)}", flush=True)
     if config.run:
-        _keep(commands, sources, logs)
+        keep(commands, sources, logs)
 
 
 def _commands(config: ServeConfig, plan: Plan, sources: dict[Role, ModelSource]) -> list[Command]:
@@ -73,9 +75,7 @@ def _commands(config: ServeConfig, plan: Plan, sources: dict[Role, ModelSource])
 def _client(commands: Sequence[Command]) -> str:
     """What a run is told to find these servers, with the models that this command was told."""
     told = HydraConfig.get().overrides.task
-    kept = [
-        shlex.quote(word) for word in told if not word.lstrip("+~").startswith(("run=", "host=", "port=", "engine"))
-    ]
+    kept = [shlex.quote(word) for word in told if not OWN.match(word) or ".args=" in word]
     urls: dict[Role, list[str]] = {}
     for command in commands:
         urls.setdefault(command.role, []).append(command.url)
@@ -85,8 +85,9 @@ def _client(commands: Sequence[Command]) -> str:
     return " ".join(["engine=openai", *kept, *words])
 
 
-def _keep(commands: Sequence[Command], sources: dict[Role, ModelSource], logs: Path) -> None:
-    """Start all servers, and stop them on Ctrl-C, SIGTERM, or when one of them has ended."""
+def keep(commands: Sequence[Command], sources: dict[Role, ModelSource], logs: Path) -> None:
+    """Start all servers, and stop them on Ctrl-C, SIGTERM, or when one of them has ended; those that share a device
+    start in turn. What they print goes to files in `logs`. Raises ModelError where one ends by itself."""
     running: list[tuple[Command, subprocess.Popen[bytes], Path]] = []
     try:
         for number, command in enumerate(commands):

@@ -45,6 +45,7 @@ class TinyServer:
         self.faults: list[Fault] = []
         self.changes: dict[str, Any] = {}
         self.card: dict[str, Any] = {"id": source(self.role).path, "max_model_len": 1024}
+        self.besides: dict[str, Any] = {}  # what a completion holds besides
         self.page: str | None = None  # in place of the list of models
 
     @property
@@ -134,7 +135,7 @@ class TinyServer:
             **self.changes,
         }
         usage = {"prompt_tokens": len(prompt), "prompt_tokens_details": {"cached_tokens": written.usage.cached}}
-        return web.json_response({"choices": [choice], "usage": usage})
+        return web.json_response({"choices": [choice], "usage": usage, **self.besides})
 
     async def _classify(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

@@ -14,7 +14,7 @@ import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from annotated_types import Ge, Gt
 
@@ -34,10 +34,12 @@ BLOCK = 16  # tokens of a block of vLLM's prefix cache, where a server does not 
 @dataclass(frozen=True, kw_only=True)
 class Remote:
     """Where a role is served. `urls`: of one server, or of several with the same model, among which questions are
-    spread. `model`: what the servers call it, null for its path."""
+    spread. `model`: what the servers call it, null for its path. `args`: what the servers were told, as ``engine=vllm``
+    would have been; what of it changes the model's output belongs to the run's identity (see ``rsd.identity``)."""
 
     urls: str | tuple[str, ...]
     model: str | None = None
+    args: dict[str, Any] | None = None
 
 
 class OpenAIEngine:
@@ -112,6 +114,10 @@ class OpenAIEngine:
         """Whole blocks of the cache; none for the log-probabilities of a text, which vLLM reads past it."""
         block = self._copies[role].block
         return 0 if call == "logprobs" else shared // block * block
+
+    def sharing(self) -> Sequence[frozenset[Role]]:
+        """None: it is not told on which devices the servers run."""
+        return []
 
     async def close(self) -> None:
         """End all connections; the servers stay."""

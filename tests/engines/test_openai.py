@@ -211,6 +211,32 @@ def generate(engine: OpenAIEngine) -> None:
     asyncio.run(step())
 
 
+def test_what_a_drafter_did_is_counted_and_must_be_as_the_method_has_it(
+    run: Run, servers: dict[str, TinyServer]
+) -> None:
+    """Here two rounds: one accepted nothing, the other two of its tokens."""
+    settings = ("method=speculative", "limit=1", *addresses(servers), "retry_failed=true")
+    with pytest.raises(QuestionsFailedError, match=r"engine\.target: the server tells of no drafter; start it as"):
+        run(*settings)
+    told = {"num_draft_tokens": 6, "acceptance_histogram": [1, 0, 1]}
+    servers["target"].besides = {"metrics": {"speculative_decoding": told}}
+    (record,) = run(*settings).values()
+    usage = record.proposals[0].usage
+    assert (usage["target"].drafted, usage["target"].accepted, usage["draft"].generated) == (6, 2, 6)
+    assert usage["target"].passes == usage["target"].generated - 2
+    with pytest.raises(QuestionsFailedError, match=r"the server speaks of a drafter, which this method has none of"):
+        run("method=single", "method.role=target", "limit=1", *addresses(servers))
+
+
+def test_a_quantised_server_makes_another_run() -> None:
+    plain, quantised = (
+        make_plan(compose_config("engine=openai", *args)).folder
+        for args in ([], ["engine.target.args={quantization: fp8, max_num_seqs: 8}"])
+    )
+    assert plain != quantised
+    assert plain == make_plan(compose_config("engine=openai", "engine.target.args={max_num_seqs: 8}")).folder
+
+
 def test_a_reward_model_with_another_head_is_told(servers: dict[str, TinyServer]) -> None:
     servers["prm"].changes = {"probs": [0.5, 0.5]}
     remote = engine(prm=servers["prm"].url)

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from rsd.config import build
-from rsd.engines.base import Context, Sampling
+from rsd.engines.base import Completion, Context, Logprobs, Sampling
 from rsd.errors import ServerError
 from rsd.models import source_of
 from rsd.plan import make_plan
@@ -79,33 +79,38 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_servers_take_the_trajectories_of_the_other_engines(urls: list[str], run: Run) -> None:
-    found = run("limit=50", "tag=served", *urls)
-    expected = run("limit=50")
+    found, expected = run("limit=50", "tag=served", *urls), run("limit=50")
     assert outline(found) == outline(expected)
-    for one, other in zip(found.values(), expected.values(), strict=True):
-        for a, b in zip(one.proposals, other.proposals, strict=True):
+    for key, record in found.items():
+        for a, b in zip(record.proposals, expected[key].proposals, strict=True):
             assert a.reward == pytest.approx(b.reward, abs=1e-3)
             assert (a.logprob_draft or a.logprob_target) == pytest.approx(b.logprob_draft or b.logprob_target, abs=1e-3)
-    for record in found.values():
         later = [p.usage["draft"] for p in record.proposals if p.origin == "draft"][1:]
         assert all(usage.cached is not None and usage.cached >= BLOCK for usage in later), (
             "prompts are longer than that"
         )
 
 
-def test_a_second_run_finds_nothing_of_the_first_in_the_servers_caches(urls: list[str], run: Run) -> None:
-    one, two = (run("limit=5", f"tag={tag}", "memo=off", *urls) for tag in ("one", "two"))
-    for record in two.values():
-        assert record.proposals[0].usage["draft"].cached == one[record.key].proposals[0].usage["draft"].cached == 0
+def test_a_text_has_the_likelihood_that_its_own_engine_gives_and_no_cache_outlives_a_run(urls: list[str]) -> None:
+    plan = make_plan(compose_config(*urls))
+    source = source_of(plan, "draft")
+    plan.engine.prepare({"draft": source}, logs=Path())
+    policy = plan.engine.load_policy("draft", source)
+    context = Context(prompt=policy.prompt(plan.problems[0].question))
+    sampling = Sampling(temperature=0.0, top_p=1.0, max_tokens=40, seed=0, stop=None)
 
+    async def asked() -> tuple[list[Completion], Logprobs]:
+        written = [await policy.generate(context, sampling) for _ in range(2)]
+        told = await policy.logprobs(context, written[0].token_ids)
+        await plan.engine.forget()
+        written.append(await policy.generate(context, sampling))
+        await plan.engine.close()
+        return written, told
 
-def test_likelihoods_are_those_of_the_embedded_engine(urls: list[str], run: Run) -> None:
-    weighting = ("weighting=likelihood_ratio", "limit=5")
-    found, expected = run(*weighting, "tag=served", *urls), run(*weighting)
-    assert outline(found) == outline(expected)
-    for one, other in zip(found.values(), expected.values(), strict=True):
-        for a, b in zip(one.proposals, other.proposals, strict=True):
-            assert a.logprob_target == pytest.approx(b.logprob_target, abs=1e-3)
+    written, told = asyncio.run(asked())
+    assert sum(told.values) == pytest.approx(written[0].logprob, abs=1e-3)
+    assert [completion.usage.cached for completion in written] == [0, len(context.prompt) // BLOCK * BLOCK, 0]
+    assert plan.engine.reused("draft", "generate", len(context.prompt)) == written[1].usage.cached
 
 
 def test_what_a_server_refuses_is_one_sentence(urls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,14 +134,3 @@ def test_what_a_server_refuses_is_one_sentence(urls: list[str], monkeypatch: pyt
     monkeypatch.setenv("VLLM_API_KEY", "another")
     with pytest.raises(ServerError, match=r"refuses the API key in VLLM_API_KEY \(401\)"):
         build(compose_config(*urls).engine, "engine").prepare({"draft": draft}, logs=Path())
-
-
-def test_a_server_that_cannot_start_is_told_and_leaves_none_behind(tmp_path: Path) -> None:
-    options = [f"results_dir={tmp_path}", "run=true", f"port={free_ports(3)}", "engine.draft.args={no_such_option: 1}"]
-    command = [sys.executable, "-m", "rsd.serve", *options, "method=single", "method.role=draft"]
-    ended = subprocess.run(
-        command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300, check=False
-    )
-    assert ended.returncode == 2
-    assert ended.stderr.splitlines()[-1].startswith("Error: model.draft.path: vLLM cannot serve ")
-    assert "0-draft.log" in ended.stderr

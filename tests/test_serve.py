@@ -1,0 +1,118 @@
+"""Servers are started in turn where they share a device, and none is left behind. What they run here answers as a
+server does, and reads no model; real ones are in tests/vllm."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from rsd.config import ServeConfig, check_as
+from rsd.engines.base import ModelSource
+from rsd.engines.commands import Command
+from rsd.errors import ConfigError, ModelError
+from rsd.records import Role
+from rsd.serve import keep
+from tests.conftest import ROOT, environment
+
+SLOW = """
+import http.server, sys, time
+port, delay, log = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+class Health(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+    def log_message(self, *_): pass
+print(f"{time.monotonic()} starts", file=open(log, "a"))
+time.sleep(delay)
+server = http.server.HTTPServer(("127.0.0.1", port), Health)
+print(f"{time.monotonic()} answers", file=open(log, "a"))
+server.serve_forever()
+"""
+SOURCES: dict[Role, ModelSource] = {
+    role: ModelSource(key=f"model.{role}.path", path="m", revision=None, dtype="float32", context=512)
+    for role in ("draft", "target")
+}
+
+
+def command(role: Role, port: int, folder: Path, *, devices: set[int], program: str = SLOW) -> Command:
+    arguments = (sys.executable, "-c", program, str(port), "0.5", str(folder / f"{role}.times"))
+    return Command(
+        role=role, url=f"http://127.0.0.1:{port}", arguments=arguments, environment={}, devices=frozenset(devices)
+    )
+
+
+def interrupt_when_ready(capsys: pytest.CaptureFixture[str]) -> None:
+    """Press Ctrl-C once the servers are said to answer."""
+    for _ in range(600):
+        time.sleep(0.1)
+        if "All servers answer" in capsys.readouterr().out:
+            break
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens at."""
+    with ExitStack() as stack:
+        bound = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in bound]
+
+
+def left_behind(*ports: int) -> list[psutil.Process]:
+    """Servers that still run."""
+    children = psutil.Process().children(recursive=True)
+    return [process for process in children if {*map(str, ports)} & {*process.cmdline()}]
+
+
+@pytest.mark.parametrize("devices", [{0}, {1}])
+def test_servers_of_one_device_start_in_turn_and_others_together(
+    devices: set[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draft, target = free_ports(2)
+    commands = [command("draft", draft, tmp_path, devices={0}), command("target", target, tmp_path, devices=devices)]
+    presser = threading.Thread(target=interrupt_when_ready, args=(capsys,))
+    presser.start()
+    keep(commands, SOURCES, tmp_path)
+    presser.join()
+    times = {
+        (role, line.split()[1]): float(line.split()[0])
+        for role in ("draft", "target")
+        for line in (tmp_path / f"{role}.times").read_text().splitlines()
+    }
+    assert (times["target", "starts"] > times["draft", "answers"]) == (devices == {0})
+    assert not left_behind(draft, target)
+
+
+def test_a_server_that_ends_by_itself_is_told_and_the_others_are_stopped(tmp_path: Path) -> None:
+    ending = "raise ValueError('no such option')"
+    draft, target = free_ports(2)
+    commands = [
+        command("draft", draft, tmp_path, devices={0}),
+        command("target", target, tmp_path, devices={1}, program=ending),
+    ]
+    told = r"model\.target\.path: vLLM cannot serve m \(ValueError: no such option\); see .*1-target\.log"
+    with pytest.raises(ModelError, match=told):
+        keep(commands, SOURCES, tmp_path)
+    assert not left_behind(draft, target)
+
+
+def test_what_it_is_told_is_checked() -> None:
+    with initialize_config_dir(config_dir=str(ROOT / "conf"), version_base="1.3"):
+        values = OmegaConf.to_container(compose("serve", overrides=["port=0"]), resolve=True)
+    with pytest.raises(ConfigError, match=r"port=0 is wrong: it should be greater than or equal to 1"):
+        check_as(ServeConfig, values)
+    command = [sys.executable, "-m", "rsd.serve", "engine=transformers"]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(
+        "Error: engine: servers are started with vLLM; leave engine out, or set engine=vllm."
+    )
