@@ -101,10 +101,6 @@ class OpenAIEngine:
         PRM)."""
         return {role: copies.totals for role, copies in self._copies.items() if copies.totals.forwards}
 
-    def sharing(self) -> Sequence[frozenset[Role]]:
-        """None are known of: where the servers run nobody tells (``scheduling=gated`` does)."""
-        return []
-
     async def forget(self) -> None:
         """Let the next calls share nothing with earlier ones in the servers' caches."""
         for copies in self._copies.values():
@@ -116,7 +112,7 @@ class OpenAIEngine:
         return 0 if call == "logprobs" else shared // block * block
 
     def sharing(self) -> Sequence[frozenset[Role]]:
-        """None: it is not told on which devices the servers run."""
+        """None: on which devices the servers run nobody tells (``scheduling=gated`` says that it is one)."""
         return []
 
     async def close(self) -> None:
