@@ -20,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from rsd.errors import StoreError
+from rsd.grading import GraderName
 from rsd.report.cache import StoredRun, named, read_ahead, read_run, row_of, tell
 from rsd.report.columns import Tables, no_columns
 from rsd.report.questions import Questions
@@ -49,11 +50,13 @@ def load(
     not graded are left out. `filters` are values, or lists of values, of the columns of ``rows="runs"``, whatever
     `rows` is; None stands for a missing value. Missing values are NaN, None or <NA>, never invented.
 
-    Damaged lines of a run are named on stderr, once in a process, and the others used. Raises StoreError for a column
-    that does not exist.
+    Damaged lines of a run are named on stderr, once in a process, and the others used. Raises StoreError for rows, a
+    grader or a column that do not exist.
     """
     if rows not in get_args(Rows):
         raise StoreError(f"rows={rows!r}: choose one of {', '.join(get_args(Rows))}")
+    if grader not in get_args(GraderName):
+        raise StoreError(f"grader={grader!r}: choose one of {', '.join(get_args(GraderName))}")
     runs = _chosen(list(_runs(Path(results), grader)), filters)
     if rows == "runs":
         return frame_of_runs(runs)
