@@ -20,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from rsd.errors import StoreError
+from rsd.grading import GraderName
 from rsd.report.cache import StoredRun, named, read_ahead, read_run, row_of, tell
 from rsd.report.columns import Tables, no_columns
 from rsd.report.questions import Questions
@@ -51,11 +52,13 @@ def load(
     `rows` is; None stands for a missing value. Missing values are NaN, None or <NA>, never invented. Of solutions,
     `levels` has the benchmarks read for each question's level and subject.
 
-    Damaged lines of a run are named on stderr, once in a process, and the others used. Raises StoreError for a column
-    that does not exist.
+    Damaged lines of a run are named on stderr, once in a process, and the others used. Raises StoreError for rows, a
+    grader or a column that do not exist.
     """
     if rows not in get_args(Rows):
         raise StoreError(f"rows={rows!r}: choose one of {', '.join(get_args(Rows))}")
+    if grader not in get_args(GraderName):
+        raise StoreError(f"grader={grader!r}: choose one of {', '.join(get_args(GraderName))}")
     runs = _chosen(list(_runs(Path(results), grader)), filters)
     if rows == "runs":
         return frame_of_runs(runs)
@@ -146,7 +149,7 @@ def _matches(value: Any, wanted: Any) -> bool:
 
 INVOCATION = [
     *("run_id", "benchmark", "invocation", "engine", "engine_settings", "memo", "host", "cores", "concurrency"),
-    *("start", "end", "seconds", "questions", "solutions", "records", "stopped"),
+    *("scheduling", "start", "end", "seconds", "questions", "solutions", "records", "stopped"),
     *(f"run_{name}_{role}" for role in ROLES for name in ("tokens", "seconds")),
 ]
 
