@@ -5,6 +5,7 @@ import itertools
 import re
 import zlib
 from functools import partial
+from math import isnan
 from pathlib import Path
 
 import pandas as pd
@@ -94,6 +95,20 @@ def test_no_words_overlap_or_leave_the_page(request: pytest.FixtureRequest, runs
     assert not [(one, other) for (one, first), (other, second) in pairs if overlap(first, second)]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_everything_drawn_lies_within_the_axes(by_hand: Source, name: str) -> None:
+    figure = drawn(by_hand, name)
+    points = 0
+    for ax in figure.findobj(Axes):
+        (left, right), (bottom, top) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
+        for line in (line for line in ax.lines if line.get_transform() == ax.transData):
+            for x, y in line.get_xydata():
+                points += 1
+                assert isnan(x + y) or (left <= x <= right and bottom <= y <= top), (x, y)
+    assert points or name in {"fig3", "rewards"}, "of bars and steps only"
+    assert not figure.findobj(lambda artist: artist.get_rasterized())
+
+
 def shown(figure: Figure) -> list[Text]:
     """The texts that are drawn; axes also keep labels of ticks beyond their ends."""
     beyond = set()
@@ -125,6 +140,7 @@ def test_the_same_runs_give_the_same_bytes(by_hand: Source, tmp_path: Path) -> N
         frame = fig5.data(by_hand)
         first, second = (style.save(fig5.draw(frame), frame, tmp_path / name / "fig5") for name in "ab")
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    assert is_vector(first[1].read_bytes())
 
 
 def test_a_figures_runs_are_those_that_its_experiment_asks_for(tmp_path: Path) -> None:
