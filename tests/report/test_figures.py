@@ -25,9 +25,9 @@ from tests.hand_made import PRESET, drafted, source_in, wanted_of
 from tests.stored import TARGET, manifest, proposal, record, store
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Source:
-    return source_in(tmp_path)
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    return source_in(tmp_path_factory.mktemp("results"))
 
 
 def test_figure_3_counts_wins_in_the_same_context(source: Source) -> None:
