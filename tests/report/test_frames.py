@@ -119,6 +119,8 @@ def test_filters(results: Path) -> None:
         load(results, metod="rsd")
     with pytest.raises(StoreError, match="choose one of runs, solutions"):
         load(results, rows="run")  # type: ignore[arg-type]
+    with pytest.raises(StoreError, match="grader='math': choose one of default, math_verify"):
+        load(results, grader="math")
 
 
 @pytest.mark.parametrize("rows", ["runs", "solutions", "proposals", "invocations"])
