@@ -9,10 +9,10 @@ from statistics import fmean
 from rsd.report.paired import Average
 from rsd.report.paper import slips
 from rsd.report.tables.cells import Cell, Run, number
-from rsd.report.tables.csv import TRUNCATED
 from rsd.report.tables.fill import Line
 from rsd.report.tables.layout import SUMS, Layout
-from rsd.report.tables.text import markdown, percent, points, signed, with_interval
+from rsd.report.tables.sheet import TRUNCATED
+from rsd.report.tables.text import MINUS, markdown, percent, points, signed, with_interval
 
 ABOUT = """\
 Accuracy in % with its 95% interval (Wilson's; a two-level bootstrap's where a question has several outcomes). Averages
@@ -91,7 +91,7 @@ def _printed(line: Line, name: str, ours: float | None) -> str:
         return ""
     about = "" if line.paper["quality"] == "exact" else f" {line.paper['quality']}"
     less = "" if ours is None else f" ({signed(100 * ours - float(printed))})"
-    return f"*{printed}{about}{less}*"
+    return f"*{printed.replace('-', MINUS)}{about}{less}*"
 
 
 def _estimate(estimate: Average | None, show: Callable[[float], str]) -> str:

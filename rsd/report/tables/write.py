@@ -8,12 +8,13 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rsd.report.paper import numbers
 from rsd.report.tables.cells import Stored
-from rsd.report.tables.csv import csv_of
 from rsd.report.tables.fill import fill
 from rsd.report.tables.layout import PAPER, TABLES, columns, rows
+from rsd.report.tables.open_ended import headings as headings_of_open_ended
+from rsd.report.tables.open_ended import open_ended
 from rsd.report.tables.page import page
+from rsd.report.tables.sheet import csv_of
 from rsd.report.tables.text import markdown
 from rsd.report.tables.weightings import weightings
 from rsd.store import write_error
@@ -38,29 +39,14 @@ def write_tables(stored: Stored, preset: str, overrides: Sequence[str], folder: 
 
 def _plain(preset: str) -> dict[str, str]:
     """Tables that are not made of runs on benchmarks."""
-    made = weightings()
-    printed = numbers("table6")
-    ours = ("win_rate_pct", "share_of_tokens_by_draft_only_pct")
-    labels = [column for column in printed[0] if column not in (*ours, "quality", "run")]
-    headings = [column for column in printed[0] if column not in ("quality", "run")]
-    beside = [f"{column}_{what}" for column in ours for what in ("paper", "minus_paper")]
-    lines = [
-        {
-            **{label: row[label] for label in labels},
-            **{f"{column}_paper": row[column] for column in ours},
-            "paper_quality": row["quality"],
-        }
-        for row in printed
-        if preset == PAPER
-    ]
-    columns = [*headings, "paper_quality", *beside]
+    first, sixth, columns = weightings(), open_ended(preset), headings_of_open_ended()
     plot = "../figures/omega.png" if preset == PAPER else f"../../figures/{preset}/omega.png"
+    shown = [column for column in columns if not column.endswith("_minus_paper")]
     return {
-        "table1.csv": _csv(list(made[0]), made),
-        "table1.md": f"# Table 1. Weighting functions\n\n{_markdown(list(made[0]), made)}\n![ω(r)]({plot})\n",
-        "table6.csv": _csv(columns, lines),
-        "table6.md": f"# Table 6. Open-ended questions (AlpacaEval)\n\n`preset={preset}`.\n\n"
-        + _markdown(columns, lines),
+        "table1.csv": _csv(list(first[0]), first),
+        "table1.md": f"# Table 1. Weighting functions\n\n{_markdown(list(first[0]), first)}\n![ω(r)]({plot})\n",
+        "table6.csv": _csv(columns, sixth),
+        "table6.md": f"# Table 6. Open-ended questions (AlpacaEval)\n\n{JUDGED}\n{_markdown(shown, sixth)}",
     }
 
 
