@@ -26,6 +26,8 @@ from rsd.report.statistics import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    Solutions = pd.DataFrame | Samples  # a frame of load(rows="solutions"), or what `samples_of` makes of it
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
@@ -60,14 +62,16 @@ class Average:
     interval_method: Literal["bootstrap"] = "bootstrap"
 
 
-def compare_paired(solutions_a: "pd.DataFrame", solutions_b: "pd.DataFrame") -> Comparison:
+def compare_paired(solutions_a: "Solutions", solutions_b: "Solutions") -> Comparison:
     """Compare one run's solutions with another's of the same benchmark (see `Comparison` for formulas and sources).
 
     Raises StoreError when they are of two benchmarks, have no question in common, or are of more than one run.
     """
     first, second = _samples(solutions_a), _samples(solutions_b)
     common = first.keys() & second.keys()
-    benchmarks = {*solutions_a["benchmark"].unique(), *solutions_b["benchmark"].unique()}
+    benchmarks = {
+        name for one in (solutions_a, solutions_b) if not isinstance(one, Mapping) for name in one["benchmark"]
+    }
     if len(benchmarks) > 1:
         raise StoreError(
             f"runs of {' and '.join(sorted(benchmarks))} have no questions to pair; compare one benchmark's"
@@ -92,14 +96,14 @@ def compare_paired(solutions_a: "pd.DataFrame", solutions_b: "pd.DataFrame") -> 
     )
 
 
-def questions_decided(solutions_a: "pd.DataFrame", solutions_b: "pd.DataFrame") -> tuple[list[str], list[str]]:
+def questions_decided(solutions_a: "Solutions", solutions_b: "Solutions") -> tuple[list[str], list[str]]:
     """Which questions the first run has more of its samples right of than the second, and which it has fewer."""
     first, second = _samples(solutions_a), _samples(solutions_b)
     ahead = {q: _share(first[q]) - _share(second[q]) for q in sorted(first.keys() & second.keys())}
     return [q for q, by in ahead.items() if by > 0], [q for q, by in ahead.items() if by < 0]
 
 
-def average_difference(pairs: Mapping[str, tuple["pd.DataFrame", "pd.DataFrame"]]) -> Average:
+def average_difference(pairs: Mapping[str, tuple["Solutions", "Solutions"]]) -> Average:
     """Mean over benchmarks, each with the same weight, of the difference in accuracy of two runs' solutions.
 
     Stratified bootstrap (Davison & Hinkley, 1997, section 3.2): in each resample every benchmark's questions are drawn
@@ -112,7 +116,7 @@ def average_difference(pairs: Mapping[str, tuple["pd.DataFrame", "pd.DataFrame"]
     return Average(value=float(np.mean(differences)), interval=percentiles(np.mean(drawn, axis=0)))
 
 
-def average_accuracy(runs: Mapping[str, "pd.DataFrame"]) -> Average:
+def average_accuracy(runs: Mapping[str, "Solutions"]) -> Average:
     """Mean over benchmarks, each with the same weight, of the accuracy of a run's solutions; stratified bootstrap."""
     rng = np.random.default_rng(0)
     samples = [_samples(runs[name]) for name in sorted(runs)]
@@ -121,7 +125,9 @@ def average_accuracy(runs: Mapping[str, "pd.DataFrame"]) -> Average:
     return Average(value=float(np.mean(means)), interval=percentiles(np.mean(drawn, axis=0)))
 
 
-def _samples(solutions: "pd.DataFrame") -> Samples:
+def _samples(solutions: "Solutions") -> Samples:
+    if isinstance(solutions, Mapping):
+        return solutions
     whole = solutions[solutions["whole"]]
     if whole.duplicated(["question_id", "sample"]).any():
         raise StoreError("a comparison is of one run with one other; name one run on each side")

@@ -6,7 +6,7 @@ star.fitted_accuracy, star.fitted_spread     # over 20 divisions into folds
 compare_paired(star.fitted, target)          # with the first division's verdicts
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean, stdev
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from rsd.errors import StoreError
 from rsd.report.runs import samples_of
+from rsd.report.statistics import Samples
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,8 +41,10 @@ class DeltaStar:
     oracle_accuracy: float
     fitted_accuracies: tuple[float, ...]
     """One for each division, seeds 0-19."""
-    divisions: tuple[Mapping[str, float], ...]
-    """{question_id: the threshold chosen for its fold} in each division."""
+    fitted_deltas: Mapping[str, float]
+    """{question_id: the threshold chosen for its fold} in the division of seed 0."""
+    fitted_samples: Samples
+    """The solutions of all divisions together, as further samples of a question: what intervals of the mean take."""
     runs: "Mapping[float, pd.DataFrame]" = field(repr=False)
 
     @property
@@ -54,11 +57,6 @@ class DeltaStar:
         """Standard deviation over divisions."""
         return stdev(self.fitted_accuracies)
 
-    @property
-    def fitted_deltas(self) -> Mapping[str, float]:
-        """{question_id: the threshold chosen for its fold} in the division of seed 0."""
-        return self.divisions[0]
-
     @cached_property
     def oracle(self) -> "pd.DataFrame":
         """The solutions of the run with the oracle's threshold."""
@@ -67,23 +65,9 @@ class DeltaStar:
     @cached_property
     def fitted(self) -> "pd.DataFrame":
         """The solutions, one run's for each fold, that the division of seed 0 stands for: what paired tests take."""
-        return self._solutions(0)
-
-    @cached_property
-    def fitted_by_division(self) -> "pd.DataFrame":
-        """Those of every division, each as further samples of a question: what intervals of the mean take."""
         import pandas as pd
 
-        solutions = [self._solutions(seed) for seed in range(len(self.divisions))]
-        every = pd.concat(solutions, ignore_index=True)
-        every["sample"] = every.groupby("question_id").cumcount()
-        return every
-
-    def _solutions(self, seed: int) -> "pd.DataFrame":
-        import pandas as pd
-
-        chosen = self.divisions[seed]
-        parts = [run[run["question_id"].map(chosen) == delta] for delta, run in self.runs.items()]
+        parts = [run[run["question_id"].map(self.fitted_deltas) == delta] for delta, run in self.runs.items()]
         return pd.concat(parts, ignore_index=True)
 
 
@@ -108,11 +92,18 @@ def delta_star(solutions: "Mapping[float, pd.DataFrame]", *, folds: int = FOLDS,
         oracle_delta=deltas[best],
         oracle_accuracy=float(shares[best].mean()),
         fitted_accuracies=tuple(float(shares[rows, np.arange(len(common))].mean()) for rows in divisions),
-        divisions=tuple(
-            {question: deltas[row] for question, row in zip(common, rows, strict=True)} for rows in divisions
-        ),
+        fitted_deltas={question: deltas[row] for question, row in zip(common, divisions[0], strict=True)},
+        fitted_samples={
+            question: _sum([samples[deltas[rows[i]]][question] for rows in divisions])
+            for i, question in enumerate(common)
+        },
         runs=whole,
     )
+
+
+def _sum(samples: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    right, count = zip(*samples, strict=True)
+    return sum(right), sum(count)
 
 
 def _fitted(shares: npt.NDArray[np.float64], folds: int, seed: int) -> npt.NDArray[np.int64]:

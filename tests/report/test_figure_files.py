@@ -5,6 +5,7 @@ import itertools
 import re
 import zlib
 from functools import partial
+from math import isnan
 from pathlib import Path
 
 import pandas as pd
@@ -14,36 +15,44 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from rsd.invocation import invoke
-from rsd.plan import make_plan
+from rsd.identity import run_id
 from rsd.report import load
 from rsd.report.figures import FIGURES, fig3, fig5, source_of, style, write_all
 from rsd.report.figures.source import Source
-from rsd.report.wanted import configuration, preset
-from tests.conftest import compose_config
-from tests.hand_made import source_in
+from rsd.report.wanted import composed, configuration, preset
+from tests.hand_made import contrasted, source_in
+from tests.stored import manifest, record, store
 
 NAMES = list(FIGURES)
+RECORDS = [record("a", contrasted(0.9, True, 0.8))]
+
+
+class Gallery(dict[str, Figure]):
+    """The figures of a source by name, each drawn once."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def __missing__(self, name: str) -> Figure:
+        data, draw = FIGURES[name]
+        with style.styled():
+            self[name] = draw(data(self.source))
+            self[name].draw_without_rendering()
+        return self[name]
 
 
 @pytest.fixture(scope="module")
-def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Source:
-    return source_in(tmp_path_factory.mktemp("results"))
+def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Gallery:
+    return Gallery(source_in(tmp_path_factory.mktemp("results")))
 
 
 @pytest.fixture(scope="module")
-def without_runs(tmp_path_factory: pytest.TempPathFactory) -> Source:
+def without_runs(tmp_path_factory: pytest.TempPathFactory) -> Gallery:
     """The paper's layout before the first run."""
     stored = partial(load, tmp_path_factory.mktemp("results"))
     with configuration():
         chosen = preset("paper")
-    return Source(stored, chosen, lambda experiment: stored(), paper=True)
-
-
-def drawn(source: Source, name: str) -> Figure:
-    data, draw = FIGURES[name]
-    with style.styled():
-        return draw(data(source))
+    return Gallery(Source(stored, chosen, lambda experiment: stored(), paper=True))
 
 
 def words(figure: Figure) -> str:
@@ -70,12 +79,12 @@ def is_vector(pdf: bytes) -> bool:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "omega"])
-def test_a_figure_without_runs_says_so_in_its_plot_area(without_runs: Source, by_hand: Source, name: str) -> None:
-    figure = drawn(without_runs, name)
+def test_a_figure_without_runs_says_so_in_its_plot_area(without_runs: Gallery, by_hand: Gallery, name: str) -> None:
+    figure = without_runs[name]
     inside = [text.get_text() for ax in figure.findobj(Axes) for text in ax.texts]
     assert any("no run yet of" in text for text in inside)
     if name != "figB2":  # by hand there is no large pair
-        assert "no run yet of" not in words(drawn(by_hand, name))
+        assert "no run yet of" not in words(by_hand[name])
 
 
 @pytest.mark.parametrize(
@@ -83,15 +92,27 @@ def test_a_figure_without_runs_says_so_in_its_plot_area(without_runs: Source, by
     [("by_hand", name) for name in NAMES] + [("without_runs", name) for name in ("fig4", "fig5", "fig6", "figB1")],
 )
 def test_no_words_overlap_or_leave_the_page(request: pytest.FixtureRequest, runs: str, name: str) -> None:
-    figure = drawn(request.getfixturevalue(runs), name)
-    with style.styled():
-        figure.draw_without_rendering()
+    figure = request.getfixturevalue(runs)[name]
     boxes = [(text.get_text(), text.get_window_extent()) for text in shown(figure)]
     assert len(boxes) > 5
     page = figure.bbox.padded(2)
     assert not [text for text, box in boxes if not (page.contains(box.x0, box.y0) and page.contains(box.x1, box.y1))]
     pairs = itertools.combinations(boxes, 2)
     assert not [(one, other) for (one, first), (other, second) in pairs if overlap(first, second)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_everything_drawn_lies_within_the_axes(by_hand: Gallery, name: str) -> None:
+    figure = by_hand[name]
+    points = 0
+    for ax in figure.findobj(Axes):
+        (left, right), (bottom, top) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
+        for line in (line for line in ax.lines if line.get_transform() == ax.transData):
+            for x, y in line.get_xydata():
+                points += 1
+                assert isnan(x + y) or (left <= x <= right and bottom <= y <= top), (x, y)
+    assert points or name in {"fig3", "rewards"}, "of bars and steps only"
+    assert not figure.findobj(lambda artist: artist.get_rasterized())
 
 
 def shown(figure: Figure) -> list[Text]:
@@ -111,28 +132,35 @@ def overlap(first: Bbox, second: Bbox) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_plotted_is_defined_beneath(by_hand: Source, name: str) -> None:
+def test_what_is_plotted_is_defined_beneath(by_hand: Gallery, name: str) -> None:
     data, _ = FIGURES[name]
     module = inspect.getmodule(data.func if isinstance(data, partial) else data)
     assert module is not None
     definition = style.caption(module.__doc__)
     assert len(definition) > 80
-    assert definition in words(drawn(by_hand, name))
+    assert definition in words(by_hand[name])
 
 
-def test_the_same_runs_give_the_same_bytes(by_hand: Source, tmp_path: Path) -> None:
+def test_the_same_runs_give_the_same_bytes(by_hand: Gallery, tmp_path: Path) -> None:
     with style.styled():
-        frame = fig5.data(by_hand)
+        frame = fig5.data(by_hand.source)
         first, second = (style.save(fig5.draw(frame), frame, tmp_path / name / "fig5") for name in "ab")
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    assert is_vector(first[1].read_bytes())
 
 
 def test_a_figures_runs_are_those_that_its_experiment_asks_for(tmp_path: Path) -> None:
-    asked = [f"results_dir={tmp_path}", "delta=0.7", "score_target=all", "limit=2", "progress=off"]
-    for overrides in ([], ["limits.steps=9"]):
-        invoke(compose_config(*asked, *overrides))
+    names = []
     with configuration():
+        for overrides in ((), ("limits.steps=9",), ("seed=1",)):
+            asked = composed(("model=tiny", "prm=tiny_m", "delta=0.7", "score_target=all", *overrides))
+            identity = {**(asked.identity or {}), "benchmark": {"name": "tiny_chain", "data": "hash"}}
+            names.append(run_id(identity, asked.config, asked.method))
+            told = manifest("tiny_chain", settings=dict(asked.method.settings), model="tiny")
+            told["config"]["benchmark"] = asked.config.benchmark
+            store(tmp_path, names[-1], RECORDS, {"a"}, {**told, "identity": identity})
         frame = fig3.data(source_of(partial(load, tmp_path), "tiny"))
-    assert frame["run_id"].unique().tolist() == [make_plan(compose_config(*asked)).folder.name]
-    assert frame["configuration"].unique().tolist() == ["RSD (S/M/M)"]
-    assert frame.iloc[0]["contexts"] > 2
+        other = fig3.data(source_of(partial(load, tmp_path), "tiny", ["seed=1"]))
+    assert frame["run_id"].unique().tolist() == [names[0]]
+    assert other["run_id"].unique().tolist() == [names[2]]
+    assert frame.iloc[0]["contexts"] == 1

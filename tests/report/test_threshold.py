@@ -84,9 +84,8 @@ def test_questions_that_one_run_lacks_are_left_out() -> None:
         delta_star({})
 
 
-def test_every_division_is_a_further_sample_of_its_questions() -> None:
+def test_all_divisions_together() -> None:
     found = delta_star(runs(a="1100" * 5, b="1010" * 5, c="0110" * 5, d="0001" * 5))
-    every = found.fitted_by_division
-    assert every.groupby("question_id")["sample"].apply(list).tolist() == [list(range(20))] * 20
-    assert every["correct"].mean() == pytest.approx(found.fitted_accuracy)
-    assert every[every["sample"] == 0]["correct"].mean() == pytest.approx(found.fitted_accuracies[0])
+    assert {count for _, count in found.fitted_samples.values()} == {20}
+    right = sum(right for right, _ in found.fitted_samples.values())
+    assert right / 400 == pytest.approx(found.fitted_accuracy)

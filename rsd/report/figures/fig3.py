@@ -37,7 +37,7 @@ def data(source: Source, experiment: str = "fig3") -> pd.DataFrame:
 
     `difference`: mean of the target's reward less the draft's in the same context.
     """
-    runs = source.choose(experiment, scores_target=True)
+    runs = source.choose(experiment)
     steps = source.rows("proposals", runs)
     told = [diagnostic or {} for diagnostic in steps["diagnostic"]]
     steps["target_reward"] = pd.Series([one.get("target_reward") for one in told], steps.index, dtype=float)
@@ -113,4 +113,4 @@ def _told(total: pd.Series) -> str:
     if not won + lost:
         return f", {contexts:,} contexts"
     shares = [f"{role} {100 * of / (won + lost):.1f}%" for role, of in (("target", won), ("draft", lost))]
-    return f", {contexts:,} contexts\none wins in {100 * (won + lost) / contexts:.1f}%: {', '.join(shares)} of them"
+    return f", {contexts:,} contexts\none wins in {100 * (won + lost) / contexts:.1f}%; of these, {', '.join(shares)}"

@@ -3,7 +3,7 @@
 FLOPs per question on a logarithmic axis, in three accountings: passes (each sequential forward pass is one token),
 positions (each token written or judged) and full (each position really run, prompts and attention included). All
 models of a method count, the PRM too. Accuracy: share of questions with the right final answer; a question that
-failed counts as wrong. Bars: 95% intervals. Names: draft/target/PRM; black edges: the large pair; half filled: the
+failed counts as wrong. Bars: 95% intervals. Names: draft/target/PRM; large marks: the large pair; half filled: the
 smaller PRM. Joined: thresholds δ, with the bar at 0.7, or numbers of samples N. Dotted: Pareto front of complete
 runs, which none beats in both cost and accuracy.
 

@@ -81,7 +81,8 @@ def subplots(
 
     `note` follows the caption; `options` go to `Figure.subplots`.
     """
-    text = textwrap.fill(" ".join(filter(None, [caption(doc), note])), CHARACTERS, break_on_hyphens=False)
+    text = " ".join(f"{caption(doc)} {note}".split()).replace(" = ", "\u00a0=\u00a0")
+    text = textwrap.fill(text, CHARACTERS, break_on_hyphens=False)
     below = LINE * (text.count("\n") + 1) + 0.08
     figure = Figure(figsize=(WIDTH, height + below), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.08)  # type: ignore[union-attr, call-arg]

@@ -6,7 +6,7 @@ cell.whole                             # whether it enters averages and tests
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +16,7 @@ import pandas as pd
 from rsd.errors import ReportError, StoreError
 from rsd.report.frames import load
 from rsd.report.runs import samples_of
-from rsd.report.statistics import bootstrap
+from rsd.report.statistics import Samples, bootstrap
 from rsd.report.threshold import delta_star
 from rsd.report.wanted import Index
 
@@ -59,7 +59,12 @@ class Stored:
 
     @cached_property
     def _solutions(self) -> Mapping[Any, pd.DataFrame]:
-        return dict(tuple(self.solutions.groupby(["benchmark", "run_id"], sort=False)))
+        needed = self.solutions[["benchmark", "run_id", "question_id", "sample", "correct", "whole"]]
+        return dict(tuple(needed.groupby(["benchmark", "run_id"], sort=False)))
+
+    @cached_property
+    def _samples(self) -> dict[Any, Samples]:
+        return {}
 
     @cached_property
     def _reference(self) -> Mapping[tuple[str, str], Run]:
@@ -68,6 +73,13 @@ class Stored:
     def solutions_of(self, run: Run) -> pd.DataFrame:
         """A run's solutions."""
         return self._solutions[run["benchmark"], run["run_id"]]
+
+    def samples_of(self, run: Run) -> Samples:
+        """A run's verdicts."""
+        key = run["benchmark"], run["run_id"]
+        if key not in self._samples:
+            self._samples[key] = samples_of(self._solutions[key])
+        return self._samples[key]
 
     def by_reference(self, run: Run) -> float | None:
         """The run's accuracy by the reference grader, where it has graded all of its questions."""
@@ -78,8 +90,8 @@ class Stored:
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """`answered` of `size` questions are; `accuracy` with its 95% interval is None where there is no run. `whole`: all
-    questions are answered and graded. `run` tells what it took. `solutions` are those behind the accuracy, `verdicts`
-    those that enter the paired test, where it is `tested` at all; both are None unless it is whole. `delta`: the
+    questions are answered and graded. `run` tells what it took. `samples` are the verdicts behind the accuracy,
+    `verdicts` those that enter the paired test, where it is `tested` at all; none unless it is whole. `delta`: the
     threshold that was chosen, `spread`: the standard deviation of a cross-fitted accuracy over divisions; `grid`: of a
     chosen threshold, how many of the runs are whole, and of how many. `reference`: accuracy by the reference grader."""
 
@@ -90,8 +102,8 @@ class Cell:
     low: float | None = None
     high: float | None = None
     run: Run | None = None
-    solutions: pd.DataFrame | None = None
-    verdicts: pd.DataFrame | None = None
+    samples: Samples = field(default_factory=dict)
+    verdicts: Samples = field(default_factory=dict)
     tested: bool = True
     delta: float | None = None
     spread: float | None = None
@@ -105,7 +117,7 @@ def cell_of(run: Run | None, stored: Stored) -> Cell:
         return Cell()
     accuracy = number(run["accuracy"])
     whole = bool(run["complete"]) and accuracy is not None
-    solutions = stored.solutions_of(run) if whole else None
+    samples = stored.samples_of(run) if whole else {}
     return Cell(
         answered=int(run["questions"]),
         size=int(run["size"]),
@@ -114,8 +126,8 @@ def cell_of(run: Run | None, stored: Stored) -> Cell:
         low=number(run["low"]),
         high=number(run["high"]),
         run=run,
-        solutions=solutions,
-        verdicts=solutions,
+        samples=samples,
+        verdicts=samples,
         reference=stored.by_reference(run),
     )
 
@@ -137,18 +149,18 @@ def starred_cells(runs: Mapping[float, Run | None], stored: Stored) -> tuple[Cel
     best = max(cells, key=lambda delta: (round(cells[delta].accuracy or 0.0, 12), -delta))  # ties: the smaller one
     oracle = replace(cells[best], tested=False, delta=best, grid=nothing.grid)
     try:
-        star = delta_star({delta: cell.solutions for delta, cell in cells.items()})
+        star = delta_star({delta: stored.solutions_of(run) for delta, run in runs.items() if run is not None})
     except StoreError:  # too few questions
         return oracle, nothing
-    low, high = bootstrap(samples_of(star.fitted_by_division))
+    low, high = bootstrap(star.fitted_samples)
     fitted = replace(
         nothing,
         whole=True,
         accuracy=star.fitted_accuracy,
         low=low,
         high=high,
-        solutions=star.fitted_by_division,
-        verdicts=star.fitted,
+        samples=star.fitted_samples,
+        verdicts={question: cells[delta].samples[question] for question, delta in star.fitted_deltas.items()},
         spread=star.fitted_spread,
     )
     return oracle, fitted

@@ -66,9 +66,9 @@ def _compared(line: Line, columns: Mapping[str, str], stored: Stored) -> Line:
         own = line.cells[heading]
         alone = cell_of(stored.index.find(Asked(benchmark, line.baseline)) if line.baseline else None, stored)
         if own.whole and alone.whole and not _same(own.run, alone.run):
-            pairs[heading] = own.solutions, alone.solutions
+            pairs[heading] = own.samples, alone.samples
             tested = compare_paired(own.verdicts, alone.verdicts)
-            mean = tested if own.verdicts is own.solutions else compare_paired(*pairs[heading])
+            mean = tested if own.verdicts is own.samples else compare_paired(*pairs[heading])
             comparisons[heading] = replace(
                 tested,
                 difference=mean.difference,
@@ -80,7 +80,7 @@ def _compared(line: Line, columns: Mapping[str, str], stored: Stored) -> Line:
     return replace(
         line,
         comparisons=comparisons,
-        average=average_accuracy({h: cell.solutions for h, cell in line.cells.items()}) if whole else None,
+        average=average_accuracy({h: cell.samples for h, cell in line.cells.items()}) if whole else None,
         difference=average_difference(pairs) if len(pairs) == len(columns) else None,
     )
 
