@@ -35,10 +35,10 @@ def proposal(
     usage: dict[Role, Usage] = {origin: Usage(generated=tokens, passes=tokens, prompt=10)}
     if reward is not None:
         usage["prm"] = Usage(prompt=10 + tokens, verified=tokens, passes=1)
-    given = {"usage": usage, "text": "", "finish": "step", **values}
+    given = {"usage": usage, "text": "", "finish": "step", "token_ids": (7,) * tokens, **values}
     return Proposal(
         step=step, origin=origin, accepted=accepted, kept=accepted is not False if kept is None else kept,
-        token_ids=(7,) * tokens, reward=reward, t0=t0, t1=t1, **given,
+        reward=reward, t0=t0, t1=t1, **given,
     )  # fmt: skip
 
 

@@ -7,11 +7,14 @@ An entry belongs to the sizes and times of change of the run's files and to `VER
 like.
 """
 
+import os
 import secrets
+import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,28 +33,44 @@ if TYPE_CHECKING:
 VERSION = 2  # of what is stored; any change of the columns' meaning is a new one
 TABLES = ("solutions", "proposals")
 METADATA = b"rsd"
+MUCH = 64 * 2**20  # bytes of records that several processes share
+MOST_PROCESSES = 4  # which take half a GiB each
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run as the cache has it. `row`: its values, `damaged`: sentences about lines that could not be read,
-    `invocations`: those that ended."""
+    """A run as the cache has it. `key`: the state of its files, `row`: its values, `damaged`: sentences about lines
+    that could not be read, `invocations`: those that ended, `source`: its tables, or their files, and `written`, the
+    state of these."""
 
     folder: Path
+    key: list[Any]
     row: Mapping[str, Any]
-    damaged: tuple[str, ...]
-    invocations: tuple[Mapping[str, Any], ...]
-    read: Callable[[str], pa.Table]
+    damaged: list[str]
+    invocations: list[Mapping[str, Any]]
+    source: Tables | Mapping[str, Path]
+    written: list[Any]
 
-    @cached_property
+    @property
     def solutions(self) -> pa.Table:
         """One row a solution."""
-        return self.read("solutions")
+        return self._table("solutions")
 
-    @cached_property
+    @property
     def proposals(self) -> pa.Table:
         """One row a proposal."""
-        return self.read("proposals")
+        return self._table("proposals")
+
+    @property
+    def there(self) -> bool:
+        """Whether its tables can still be had: somebody may have deleted the cache, or written it anew."""
+        return isinstance(self.source, Tables) or _state(self.source.values()) == self.written
+
+    def _table(self, name: str) -> pa.Table:
+        return getattr(self.source, name) if isinstance(self.source, Tables) else pq.read_table(self.source[name])
+
+
+_known: dict[tuple[Path, str], StoredRun] = {}  # what this process has read
 
 
 def read_run(folder: Path, grader: str = "default") -> StoredRun:
@@ -59,18 +78,45 @@ def read_run(folder: Path, grader: str = "default") -> StoredRun:
 
     Raises StoreError when the folder is no run's.
     """
-    manifest = read_manifest(folder)
-    key = [VERSION, _state(folder, grader)]
-    place = _place(folder, grader)
-    entry = _entry(place, key) if place is not None else None
-    if place is not None and entry is not None:
-        told = tuple(entry["damaged"]), tuple(entry["invocations"])
-        return StoredRun(folder, entry["row"], *told, lambda name: pq.read_table(_path(place, name)))
-    tables, damaged, invocations = _tables(folder, manifest, grader)
-    row = row_of(folder, manifest, grader, tables.solutions.to_pandas())
-    if place is not None:
-        _write(place, tables, {"key": key, "row": row, "damaged": damaged, "invocations": invocations})
-    return StoredRun(folder, row, tuple(damaged), tuple(invocations), lambda name: getattr(tables, name))
+    run, key = _stored(folder, grader)
+    if run is None:
+        manifest = read_manifest(folder)
+        tables, damaged, invocations = _tables(folder, manifest, grader)
+        row = row_of(folder, manifest, grader, tables.solutions.to_pandas())
+        files = _files(folder, grader)
+        source = files if _write(files, tables, key, (row, damaged, invocations)) else tables
+        run = StoredRun(folder, key, row, damaged, invocations, source, _state(files.values()))
+    _known[folder, grader] = run
+    return run
+
+
+def _stored(folder: Path, grader: str) -> tuple[StoredRun | None, list[Any]]:
+    """The run where this process or the cache has it as its files are now; and the state of these."""
+    key, run = _key(folder, grader), _known.get((folder, grader))
+    if run is not None and run.key == key and run.there:
+        return run, key
+    files = _files(folder, grader)
+    told = _told(files, key)
+    return (StoredRun(folder, key, *told, files, _state(files.values())) if told else None), key
+
+
+def read_ahead(folders: Iterable[Path], grader: str) -> None:
+    """Fill the cache by several processes where much is to be read; `read_run` finds what they leave behind.
+
+    They are commands of their own, since a forked process would inherit Arrow's threads, and a spawned one would run
+    the user's script again.
+    """
+    sizes = {folder: sum(path.stat().st_size for path in line_files(folder, "records")) for folder in folders}
+    if sum(sizes.values()) <= MUCH:
+        return
+    lacking = [folder for folder in sorted(sizes, key=lambda folder: -sizes[folder]) if not _stored(folder, grader)[0]]
+    processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES, len(lacking))
+    if processes > 1 and sum(sizes[folder] for folder in lacking) > MUCH:
+        command = [sys.executable, "-m", "rsd.report.cache", grader]
+        parts = [lacking[i::processes] for i in range(processes)]
+        running = [subprocess.Popen([*command, *map(str, part)], stderr=subprocess.DEVNULL) for part in parts]
+        for process in running:
+            process.wait()
 
 
 @cache
@@ -118,49 +164,65 @@ def _tables(
     )
 
 
-def _state(folder: Path, grader: str) -> list[list[Any]]:
-    """Name, size and time of change of each file that the tables are made from."""
+def _key(folder: Path, grader: str) -> list[Any]:
+    """What an entry belongs to: the files that the tables are made from."""
     grades = "grades" if grader == "default" else f"grades-{grader}"
-    names = [path for name in ("records", grades, "invocations") for path in line_files(folder, name)]
-    told = [(path.name, path.stat()) for path in (folder / "manifest.json", *names)]
+    lines = [path for name in ("records", grades, "invocations") for path in line_files(folder, name)]
+    return [VERSION, _state([folder / "manifest.json", *lines])]
+
+
+def _state(paths: Iterable[Path]) -> list[list[Any]]:
+    """Name, size and time of change of each file that is there."""
+    told = [(path.name, path.stat()) for path in paths if path.exists()]
     return [[name, stat.st_size, stat.st_mtime_ns] for name, stat in told]
 
 
-def _place(folder: Path, grader: str) -> Path | None:
-    """Where the entry lies, without an ending; None for a folder that is not ``<results>/runs/<benchmark>/<run>``."""
+def _files(folder: Path, grader: str) -> dict[str, Path]:
+    """Where the tables lie; nowhere for a folder that is not ``<results>/runs/<benchmark>/<run>``."""
     folder = folder.resolve()
     if folder.parents[1].name != "runs":
-        return None
-    return folder.parents[2] / "cache" / folder.parent.name / f"{folder.name}.{grader}"
+        return {}
+    place = folder.parents[2] / "cache" / folder.parent.name
+    return {name: place / f"{folder.name}.{grader}.{name}.parquet" for name in TABLES}
 
 
-def _path(place: Path, name: str) -> Path:
-    return place.with_name(f"{place.name}.{name}.parquet")
-
-
-def _entry(place: Path, key: list[Any]) -> dict[str, Any] | None:
-    """What is stored beside the tables, in the metadata of each; None where one is missing, broken or out of date."""
+def _told(files: Mapping[str, Path], key: list[Any]) -> tuple[Any, Any, Any] | None:
+    """Row, damaged lines and invocations, stored in the metadata of each table beside its key; None where one of the
+    tables is missing, broken or out of date."""
     try:
-        entries = [orjson.loads(pq.read_schema(_path(place, name)).metadata[METADATA]) for name in TABLES]
+        entries = [orjson.loads(pq.read_schema(path).metadata[METADATA]) for path in files.values()]
     except (OSError, pa.ArrowInvalid, KeyError, TypeError, orjson.JSONDecodeError):
         return None
-    entry: dict[str, Any] = entries[0]
-    return entry if all(other["key"] == key for other in entries) else None
+    if not entries or any(entry["key"] != key for entry in entries):
+        return None
+    row, damaged, invocations = entries[0]["told"]
+    return row, damaged, invocations
 
 
-def _write(place: Path, tables: Tables, entry: Mapping[str, Any]) -> None:
-    """Store the tables; where the disk refuses, everything works without, only slower."""
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        for name in TABLES:
-            path = _path(place, name)
-            temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+def _write(files: Mapping[str, Path], tables: Tables, key: list[Any], told: Sequence[Any]) -> bool:
+    """Store the tables, and return whether they are; where the disk refuses, everything works without, only slower."""
+    entry = {METADATA: orjson.dumps({"key": key, "told": told})}
+    for name, path in files.items():
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                pq.write_table(
-                    getattr(tables, name).replace_schema_metadata({METADATA: orjson.dumps(entry)}), temporary
-                )
+                pq.write_table(getattr(tables, name).replace_schema_metadata(entry), temporary)
                 temporary.replace(path)
             finally:
                 temporary.unlink(missing_ok=True)
-    except OSError as error:
-        tell(f"{place.parents[1]}: cannot store the tables ({error}); the next report reads the records again.")
+        except OSError as error:
+            tell(f"{path.parents[1]}: cannot store tables ({error}); the next report reads the records again.")
+            return False
+    return bool(files)
+
+
+def main(grader: str, *folders: str) -> None:
+    """Read runs for `read_ahead`; what is wrong with them, it will find by itself."""
+    for folder in folders:
+        with suppress(StoreError):
+            read_run(Path(folder), grader)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -9,7 +9,7 @@
 ``docs/api.md`` lists the columns. The second call takes what it needs from ``results/cache/``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,8 @@ import pandas as pd
 import pyarrow as pa
 
 from rsd.errors import StoreError
-from rsd.report.cache import StoredRun, named, read_run, row_of, tell
+from rsd.grading import GraderName
+from rsd.report.cache import StoredRun, named, read_ahead, read_run, row_of, tell
 from rsd.report.columns import Tables, no_columns
 from rsd.report.questions import Questions
 from rsd.report.runs import PER_QUESTION
@@ -51,11 +52,13 @@ def load(
     `rows` is; None stands for a missing value. Missing values are NaN, None or <NA>, never invented. Of solutions,
     `levels` has the benchmarks read for each question's level and subject.
 
-    Damaged lines of a run are named on stderr, once in a process, and the others used. Raises StoreError for a column
-    that does not exist.
+    Damaged lines of a run are named on stderr, once in a process, and the others used. Raises StoreError for rows, a
+    grader or a column that do not exist.
     """
     if rows not in get_args(Rows):
         raise StoreError(f"rows={rows!r}: choose one of {', '.join(get_args(Rows))}")
+    if grader not in get_args(GraderName):
+        raise StoreError(f"grader={grader!r}: choose one of {', '.join(get_args(GraderName))}")
     runs = _chosen(list(_runs(Path(results), grader)), filters)
     if rows == "runs":
         return frame_of_runs(runs)
@@ -114,11 +117,12 @@ def _typed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _runs(results: Path, grader: str) -> Iterable[StoredRun]:
-    for path in sorted(results.glob("runs/*/*/manifest.json")):
-        folder = path.parent
-        if grader != "default" and not (folder / f"grades-{grader}.jsonl").exists():
-            continue
+def _runs(results: Path, grader: str) -> Iterator[StoredRun]:
+    folders = [path.parent for path in sorted(results.glob("runs/*/*/manifest.json"))]
+    if grader != "default":
+        folders = [folder for folder in folders if (folder / f"grades-{grader}.jsonl").exists()]
+    read_ahead(folders, grader)
+    for folder in folders:
         try:
             run = read_run(folder, grader)
         except StoreError as error:

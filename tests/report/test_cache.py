@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from rsd.records import dump
-from rsd.report import load
+from rsd.report import cache, load
 from rsd.report.cache import tell
 from tests.stored import TARGET, manifest, proposal, record, store
 
@@ -98,6 +98,23 @@ def test_results_that_cannot_be_written_are_read_all_the_same(results: Path) -> 
     assert len(load(results)) == 2
 
 
+def test_a_full_disk_leaves_nothing_out_of_date(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no space left")
+
+    load(results, rows="solutions")
+    monkeypatch.setattr("pyarrow.parquet.write_table", refuse)
+    path = results / "runs/math500/target-1/records.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
+    assert len(load(results, rows="solutions", run_id="target-1")) == 3
+
+
+def test_a_deleted_cache_is_made_anew(results: Path) -> None:
+    before = load(results, rows="proposals")
+    shutil.rmtree(results / "cache")
+    pd.testing.assert_frame_equal(load(results, rows="proposals"), before)
+
+
 def test_a_moved_folder_keeps_its_cache(results: Path, tmp_path: Path) -> None:
     load(results)
     moved = shutil.copytree(results, tmp_path / "moved")
@@ -122,3 +139,17 @@ def test_half_a_last_line_is_one_that_is_being_written(results: Path, capsys: py
         file.write(b'{"schema":1,"question_id":"d"')
     assert load(results, run_id="rsd-1")["records"][0] == 3
     assert capsys.readouterr().err == ""
+
+
+def test_much_is_read_by_several_processes(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They leave the cache behind, and what is wrong with a run is told by the process that asked."""
+    store(results, "broken", [record("a", proposal("draft", 3))], {"a"})
+    path = results / "runs/math500/broken/records.jsonl"
+    path.write_bytes(b"garbage\n" + path.read_bytes().replace(b'"step":0', b'"step":"0"'))
+    monkeypatch.setattr(cache, "MUCH", 0)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(cache, "_write", lambda *_: pytest.fail("read here, not by another process"))
+    assert list(load(results)["run_id"]) == ["rsd-1", "target-1"]
+    assert "broken holds a record with a value of another type" in capsys.readouterr().err
