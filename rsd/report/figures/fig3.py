@@ -37,7 +37,7 @@ def data(source: Source, experiment: str = "fig3") -> pd.DataFrame:
 
     `difference`: mean of the target's reward less the draft's in the same context.
     """
-    runs = source.choose(experiment, scores_target=True)
+    runs = source.choose(experiment)
     steps = source.rows("proposals", runs)
     told = [diagnostic or {} for diagnostic in steps["diagnostic"]]
     steps["target_reward"] = pd.Series([one.get("target_reward") for one in told], steps.index, dtype=float)
@@ -96,8 +96,10 @@ def draw(frame: pd.DataFrame) -> Figure:
         wins.set(xlabel="position of the step in the response", ylim=(0, 1))
         wins.xaxis.get_major_locator().set_params(integer=True)
         style.percent(wins)
-        if steps.empty:
+        if of.empty:
             style.empty(rewards, "RSD with score_target=all")
+        elif steps.empty:
+            style.write(rewards, f"fewer than {FEWEST} contexts\nat every position")
     axes[0, 0].set_ylabel("mean reward")
     axes[1, 0].set_ylabel("target's less\ndraft's reward")
     axes[2, 0].set_ylabel("share of contexts")
@@ -111,4 +113,4 @@ def _told(total: pd.Series) -> str:
     if not won + lost:
         return f", {contexts:,} contexts"
     shares = [f"{role} {100 * of / (won + lost):.1f}%" for role, of in (("target", won), ("draft", lost))]
-    return f", {contexts:,} contexts\none wins in {100 * (won + lost) / contexts:.1f}%: {', '.join(shares)} of them"
+    return f", {contexts:,} contexts\none wins in {100 * (won + lost) / contexts:.1f}%; of these, {', '.join(shares)}"

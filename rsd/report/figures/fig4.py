@@ -3,7 +3,7 @@
 FLOPs per question on a logarithmic axis, in three accountings: passes (each sequential forward pass is one token),
 positions (each token written or judged) and full (each position really run, prompts and attention included). All
 models of a method count, the PRM too. Accuracy: share of questions with the right final answer; a question that
-failed counts as wrong. Bars: 95% intervals. Names: draft/target/PRM; black edges: the large pair; half filled: the
+failed counts as wrong. Bars: 95% intervals. Names: draft/target/PRM; large marks: the large pair; half filled: the
 smaller PRM. Joined: thresholds δ, with the bar at 0.7, or numbers of samples N. Dotted: Pareto front of complete
 runs, which none beats in both cost and accuracy.
 
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import EngFormatter, FixedLocator, NullFormatter
 
 from rsd.cost import ACCOUNTINGS
 from rsd.report.figures import style
@@ -32,6 +32,8 @@ SHOWN = 0.7  # the threshold that the paper's figure shows
 COSTS = {f"flops_{accounting}": accounting for accounting in ACCOUNTINGS}
 COLUMNS = [*RUN, "method", "role", "pair", "prm", "n", "delta", *ACCURACY]
 FILLS = ("full", "left", "none", "right")  # from the largest PRM on
+APART = 0.17  # of an axis's length, that its labels are at least from one another
+LABELLED = [(1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 2.0, 3.0, 4.0, 6.0), tuple(np.arange(1.0, 10.0, 0.1))]
 WITH_PRM = ("RSD", "BoN", "Process BoN", "Beam")
 
 
@@ -106,7 +108,7 @@ def panels(doc: str | None, frame: pd.DataFrame, costs: Mapping[str, str]) -> Fi
             ax.plot(of[cost], of["accuracy"], color=look["color"], linewidth=0.8, zorder=2)
             style.point(ax, of[~barred], cost, "accuracy", bars=False, **{**look, "markersize": 3})
             style.point(ax, of[barred], cost, "accuracy", label=series, **look)
-        _logarithmic(ax, known[cost], label.split()[0])
+        _logarithmic(ax, label.split()[0])
     if margin:
         _margin(axes[0, -1], frame, looks)
     style.percent(axes[0, 0])
@@ -144,13 +146,14 @@ def _models(series: str) -> list[str]:
     return series.partition(" (")[2].rstrip(")").split("/")
 
 
-def _logarithmic(axes: Axes, costs: pd.Series, unit: str) -> None:
-    """A logarithmic axis, with as many labels as there is room for."""
-    decades = np.log10(costs.max() / costs.min())
+def _logarithmic(axes: Axes, unit: str) -> None:
+    """A logarithmic axis of costs, with as many labels as there is room for."""
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(
-        LogLocator(subs=(1.0, 2.0, 5.0) if decades < 1.2 else (1.0, 3.0) if decades < 2.3 else (1.0,))
-    )
+    low, high = axes.get_xlim()
+    powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)))
+    ticks = [[m * power for power in powers for m in steps if low <= m * power <= high] for steps in LABELLED]
+    room = [some for some in ticks if (np.diff(np.log(some)) > APART * np.log(high / low)).all()]
+    axes.xaxis.set_major_locator(FixedLocator(max(room, key=len)))
     axes.xaxis.set_major_formatter(EngFormatter(sep="") if unit == "FLOPs" else lambda cost, _: f"{cost:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
 

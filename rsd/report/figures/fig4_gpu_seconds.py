@@ -1,10 +1,10 @@
 """Figure 4 with GPU-seconds for FLOPs: device time per question against accuracy, of every configuration.
 
-Left: busy, the time in which a model has a request in flight, times its devices, summed over models. Right: reserved,
-wall-clock time times all devices that the run held, which is what counts at an equal number of devices: RSD on three
-of them against three copies of the target. Of runs that one invocation made, without a memo; an engine that is not
-placed (a CPU) counts as one device. Choosing among stored samples (majority, BoN) is not shown. Accuracy, names and
-marks are those of Figure 4.
+Left: busy, the time in which a device has a request of one of its models in flight, summed over devices. Right:
+reserved, wall-clock time times all devices that the run held, which is what counts at an equal number of devices: RSD
+on three of them against three copies of the target. Of runs that one invocation made, without a memo; models that are
+not placed (on a CPU) share one device. Choosing among stored samples (majority, BoN) takes no time of its own, and is
+not shown. Accuracy, names and marks are those of Figure 4.
 
     frame = data(source)
     figure = draw(frame)

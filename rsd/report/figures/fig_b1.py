@@ -59,7 +59,6 @@ def draw(frame: pd.DataFrame) -> Figure:
             style.line(ax, of, "delta", quantity, color=style.RSD, label="RSD")
             style.printed(ax, of, "delta", f"paper_{quantity}", color=style.RSD)
             style.percent(ax)
-            ax.set_ylim(*((-0.04, 1.04) if quantity == "draft_only" else (None, None)))
             ax.set(
                 xlim=(-0.05, 1.05),
                 xticks=[0, 0.5, 1],
@@ -67,7 +66,7 @@ def draw(frame: pd.DataFrame) -> Figure:
                 ylabel=label if column == 0 else None,
             )
         axes[0, column].set_title(_title(level, of))
-        axes[1, column].set_xlabel("threshold δ")
+        axes[1, column].set(xlabel="threshold δ", ylim=(-0.04, 1.04))
     if frame["run_id"].isna().all():
         for ax in axes[0]:
             style.empty(ax, "RSD by level")

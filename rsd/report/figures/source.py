@@ -29,15 +29,12 @@ class Source:
     wanted: Callable[[str], pd.DataFrame]
     paper: bool
 
-    def choose(self, *experiments: str, scores_target: bool = False, **columns: Any) -> pd.DataFrame:
-        """The stored runs of some experiments with these values (of a list, any), in order of delta; those that also
-        score the target's steps only where `scores_target`, since they are others' equals but for that."""
+    def choose(self, *experiments: str, **columns: Any) -> pd.DataFrame:
+        """The stored runs of some experiments with these values (of a list, any), in order of delta."""
         runs = pd.concat([self.wanted(experiment) for experiment in experiments], ignore_index=True)
         runs = runs.drop_duplicates(["benchmark", "run_id"])
         for name, value in columns.items():
             runs = runs[runs[name].isin(value if isinstance(value, list) else [value])]
-        scored = runs["settings"].map(lambda settings: settings.get("score_target") is not None)
-        runs = runs[scored.astype(bool) == scores_target]
         return runs.sort_values(["delta", "run_id"], ignore_index=True)
 
     def rows(self, kind: str, runs: pd.DataFrame) -> pd.DataFrame:

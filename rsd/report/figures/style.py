@@ -39,7 +39,7 @@ RIGHT, WRONG = BLUE, ORANGE  # of answers
 
 WIDTH = 7.0  # inches, the width of a page's text
 CAPTION = 7  # points
-CHARACTERS = 140  # in a line of the caption
+CHARACTERS = 132  # in a line of the caption
 LINE = 0.128  # inches that it takes
 STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, and has δ and ω
@@ -81,7 +81,8 @@ def subplots(
 
     `note` follows the caption; `options` go to `Figure.subplots`.
     """
-    text = textwrap.fill(" ".join(filter(None, [caption(doc), note])), CHARACTERS)
+    text = " ".join(filter(None, [caption(doc), note])).replace(" = ", "\u00a0=\u00a0")
+    text = textwrap.fill(text, CHARACTERS, break_on_hyphens=False)
     below = LINE * (text.count("\n") + 1) + 0.08
     figure = Figure(figsize=(WIDTH, height + below), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.08)  # type: ignore[union-attr, call-arg]
@@ -106,11 +107,16 @@ def legend(plots: SubFigure, axes: npt.NDArray[Any], **options: Any) -> None:
 
 def empty(axes: Axes, what: str) -> None:
     """Say in the plot area that there is no run to show yet, and `what` it would be."""
-    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2}
-    place: dict[str, Any] = {"ha": "center", "va": "bottom", "transform": axes.transAxes, "zorder": 5}
-    axes.text(0.5, 0.06, f"no run yet of\n{what}", color=GREY, bbox=box, **place)
+    write(axes, f"no run yet of\n{what}")
     if not axes.has_data():
         axes.tick_params(axis="x", labelbottom=False)
+
+
+def write(axes: Axes, text: str) -> None:
+    """Write something into the plot area, at the bottom."""
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2}
+    place: dict[str, Any] = {"ha": "center", "va": "bottom", "transform": axes.transAxes, "zorder": 5}
+    axes.text(0.5, 0.06, text, color=GREY, bbox=box, **place)
 
 
 def line(axes: Axes, data: pd.DataFrame, x: str, y: str, *, color: str, label: str, **options: Any) -> None:
@@ -168,6 +174,8 @@ def save(figure: Figure, data: pd.DataFrame, stem: Path) -> list[Path]:
     """Write ``stem.png``, ``stem.pdf`` and the data as ``stem.csv``; the same data give the same bytes."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     png, pdf, csv = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "pdf", "csv"))
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # laid out once, for both
     figure.savefig(png, metadata={"Software": None})
     figure.savefig(pdf, metadata={"CreationDate": None})
     data.to_csv(csv, index=False, float_format="%.10g", lineterminator="\n")
