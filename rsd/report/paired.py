@@ -8,7 +8,7 @@ average_difference({"math500": (rsd, target), "gsm8k": (rsd_gsm8k, target_gsm8k)
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from rsd.report.statistics import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    Solutions = pd.DataFrame | Samples  # a frame of load(rows="solutions"), or what `samples_of` makes of it
+    Solutions: TypeAlias = pd.DataFrame | Samples  # a frame of load(rows="solutions"), or `samples_of` it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
