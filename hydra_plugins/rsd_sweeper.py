@@ -9,8 +9,8 @@ Grids become runs, runs that need the same models become one job, and the config
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
@@ -19,8 +19,7 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-if TYPE_CHECKING:  # Hydra imports this file for every command, which should answer at once
-    from rsd.sweep.runs import Group
+Job = tuple[tuple[str, ...], ...]  # the overrides of each of its runs
 
 
 class RSDSweeper(Sweeper):
@@ -40,6 +39,7 @@ class RSDSweeper(Sweeper):
 
         Raises ConfigError before anything runs where a setting is wrong, SweepError at the end where a run is not done.
         """
+        # Hydra imports this file for every command, which should answer at once
         from rsd.sweep.grids import expand
         from rsd.sweep.listing import print_forecast, print_outcome
         from rsd.sweep.runs import group, plan_runs
@@ -54,21 +54,21 @@ class RSDSweeper(Sweeper):
         if self.config.dry_run:
             print_forecast(runs)
             return
-        jobs: defaultdict[int, list[Group]] = defaultdict(list)
+        jobs: defaultdict[int, list[Job]] = defaultdict(list)
         for job in group([run for run in runs if not run.complete]):
-            jobs[job.gpus].append(job)
+            jobs[job.gpus] += job.parts
         errors = self._launch(jobs)
         print_outcome(runs, errors)
 
-    def _launch(self, jobs: dict[int, list["Group"]]) -> str | None:
+    def _launch(self, jobs: Mapping[int, Sequence[Job]]) -> str | None:
         """Launch the jobs, those that need equally many devices together. Returns what a launcher failed with."""
         from rsd.state import told
         from rsd.sweep.job import Jobs
 
-        overrides = tuple(tuple(run.overrides for run in job.runs) for some in jobs.values() for job in some)
+        task = Jobs(tuple(job for some in jobs.values() for job in some))
         failed, first = None, 0
         for gpus, some in jobs.items():
-            launcher = self._launcher(gpus, Jobs(overrides))
+            launcher = self._launcher(gpus, task)
             try:
                 for result in launcher.launch([self._common] * len(some), initial_job_idx=first):
                     _ = result.return_value  # raises what the job failed with

@@ -125,10 +125,13 @@ class RunConfig(Section):
     limit: Annotated[int, Ge(1)] | None
     offset: Annotated[int, Ge(0)]
     ids: Annotated[tuple[str, ...], MinLen(1)] | None
+    shards: Annotated[int, Ge(1)]
+    shard: Annotated[int, Ge(0)] | None
     subset: SubsetConfig
     shuffle_seed: Annotated[int, Ge(0)] | None
     grader: Literal["default", "math_verify", "reference"]
     concurrency: Annotated[int, Ge(1)] | Literal["auto"]
+    scheduling: Literal["auto", "free", "gated"]
     results_dir: str
     progress: Literal["auto", "on", "off"] | bool | Annotated[int, Ge(1)]
     memo: bool
@@ -137,6 +140,17 @@ class RunConfig(Section):
     score_target: Literal["rejected", "all"] | Literal[False]
     tag: FolderName | None
     dry_run: bool
+
+    @model_validator(mode="after")
+    def _shards_fit(self) -> Self:
+        if self.shard is not None and not self.shard < self.shards:
+            raise ConfigError(f"shard={self.shard}: the shards of shards={self.shards} are 0 to {self.shards - 1}.")
+        if self.shards > 1 and self.grader != "default":
+            raise ConfigError(
+                f"shards={self.shards} grader={self.grader}: a shard is no whole run; leave grader out, and run "
+                f"python -m rsd.grade --grader {self.grader} on the run's folder when all shards are done."
+            )
+        return self
 
     @property
     def progress_every(self) -> int | None:

@@ -18,6 +18,7 @@ import orjson
 
 from rsd.cost import Shape
 from rsd.engines.base import Models
+from rsd.engines.gate import gated
 from rsd.engines.memo import Memo, RunMemo
 from rsd.lock import RunLock
 from rsd.methods.base import Method, Selection
@@ -50,13 +51,24 @@ def equip(plan: Plan, jobs: Sequence[Job], stack: ExitStack, memo: Memo) -> Equi
         return _equip_selection(plan, plan.method, plan.drawn, jobs, stack)
     models = load_models(plan) if jobs else Models()
     method: Method = plan.method
-    own, decoding = None, models
+    own, decoding = None, gated(models, _sharing(plan))
     if plan.config.memo and plan.decoding.temperature == 0:
         own = RunMemo(memo, {role: name_of(plan, role) for role in method.roles}, plan.engine)
-        decoding = own.models(models)
+        decoding = own.models(decoding)
     return Equipment(
         models=models, shapes=plan.engine.shapes(), solver=decoder(method, decoding, plan.decoding), memo=own
     )
+
+
+def _sharing(plan: Plan) -> Sequence[frozenset[Role]]:
+    """The models that take turns on a device."""
+    match plan.config.scheduling:
+        case "free":
+            return []
+        case "gated":
+            return [frozenset(plan.method.roles)]
+        case "auto":
+            return plan.engine.sharing()
 
 
 def _equip_selection(plan: Plan, method: Selection, drawn: Plan, jobs: Sequence[Job], stack: ExitStack) -> Equipment:
@@ -75,7 +87,7 @@ def _equip_selection(plan: Plan, method: Selection, drawn: Plan, jobs: Sequence[
     if about.exists():
         shapes["prm"] = Shape(**orjson.loads(about.read_bytes())["shape"])
     rewards = SampleRewards(
-        stack.enter_context(JsonLines(about.with_suffix(".jsonl"))),
+        stack.enter_context(JsonLines(plan.own(about.with_suffix(".jsonl")))),
         stored,
         prm=models.prm,
         steps=_splitter(plan, method),
@@ -91,7 +103,7 @@ def _open_rewards(plan: Plan, drawn: Plan, stack: ExitStack) -> tuple[Path, dict
     prm = plan.identity["models"]["prm"]
     digest = blake2b(orjson.dumps(prm, option=orjson.OPT_SORT_KEYS), digest_size=3).hexdigest()
     about = drawn.folder / f"rewards-{plan.config.prm.name}-{digest}.json"
-    stack.enter_context(RunLock(about.with_suffix(".lock")))
+    stack.enter_context(RunLock(plan.own(about.with_suffix(".lock"))))
     lines = read_lines(drawn.folder, about.stem, RewardedSample.load)
     return about, {(line.question_id, line.sample): line for line in lines}
 

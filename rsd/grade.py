@@ -24,7 +24,7 @@ from rsd.errors import RSDError, StoreError
 from rsd.grading import Grader, GraderName
 from rsd.grading.audit import verdict
 from rsd.grading.records import classes_of, grade_record
-from rsd.lock import RunLock
+from rsd.lock import run_lock
 from rsd.records import Problem
 from rsd.report.summary import write_summary
 from rsd.store import GradeRecord, is_error, read_grades, read_manifest, read_records, write_error
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 benchmarks[read_manifest(folder)["benchmark"]] = problems
                 continue
             before = read_grades(folder)
-            with RunLock(folder / "lock.json"):
+            with run_lock(folder):
                 now = grade_beside(folder, problems, options.grader)
                 if options.grader == "default":
                     _refresh_summary(folder)

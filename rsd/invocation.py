@@ -13,7 +13,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -28,7 +27,7 @@ from rsd.equipment import Equipment, equip
 from rsd.errors import QuestionsFailedError, StoppedError
 from rsd.grade import grade_beside
 from rsd.grading import Grader
-from rsd.lock import RunLock
+from rsd.lock import RunLock, run_lock
 from rsd.manifest import write_manifest
 from rsd.models import source_of
 from rsd.plan import Plan, make_plan
@@ -47,9 +46,10 @@ from rsd.store import (
     JsonLines,
     Key,
     create_folder,
-    failed_attempts,
     is_error,
+    read_attempts,
     read_grades,
+    read_lines,
     read_manifest,
     read_records,
 )
@@ -77,7 +77,7 @@ def invoke(config: RunConfig, engine: KeptEngine | None = None, memo: Memo | Non
         if plan.drawn is not None:
             write_summary(plan.drawn.folder, delta=None, context=None)
         if config.grader != "default":
-            with RunLock(plan.folder / "lock.json"):
+            with run_lock(plan.folder):
                 grade_beside(plan.folder, plan.everything, config.grader)
         accuracy = _report(plan, outcome)
     finally:
@@ -90,11 +90,11 @@ def invoke(config: RunConfig, engine: KeptEngine | None = None, memo: Memo | Non
 
 def _carry_out(plan: Plan, run: Callable[[Coroutine[Any, Any, Any]], Any], memo: Memo) -> Outcome:
     """Make what the run still lacks; `run` runs a coroutine."""
-    create_folder(plan.folder)
+    create_folder(plan.logs)
     with ExitStack() as stack:
-        lock = stack.enter_context(RunLock(plan.folder / "lock.json"))
+        lock = stack.enter_context(run_lock(plan.folder, plan.config.shard))
         files = {
-            name: stack.enter_context(JsonLines(plan.folder / f"{name}.jsonl"))
+            name: stack.enter_context(JsonLines(plan.own(plan.folder / f"{name}.jsonl")))
             for name in ("records", "grades", "invocations")
         }
         stack.enter_context(noted(plan))
@@ -123,7 +123,7 @@ async def _run(
         for remark in models.remarks:
             print(remark, file=sys.stderr)
         write_manifest(plan, equipment.shapes, models.remarks)
-        number = _next_invocation(files["invocations"].path)
+        number = _next_invocation(plan)
         line = {
             "invocation": number,
             "start": _now(),
@@ -131,6 +131,7 @@ async def _run(
             "host": platform.node(),
             "cores": os.cpu_count(),
             "concurrency": config.concurrency,
+            "scheduling": config.scheduling,
             "memo": equipment.memo is not None,  # such a run's time is not what it takes alone
             "questions": len({problem.question_id for problem, _ in jobs}),
             "solutions": len(jobs),
@@ -138,7 +139,7 @@ async def _run(
         }
         files["invocations"].append(orjson.dumps(line))
         running = _running(plan, jobs, ungraded)
-        plan.logger.begin(plan.folder, read_manifest(plan.folder))
+        plan.logger.begin(plan.logs, _manifest(plan))
         with (
             Grader(workers=max(1, (os.cpu_count() or 1) // 2)) as grader,
             RunProgress(total=len(jobs) + len(ungraded), label=plan.method.name, every=config.progress_every) as bar,
@@ -215,9 +216,15 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
         console.print(subset_table(plan.method.settings["method"], asked, read_grades(plan.drawn.folder)))
         console.print(f"Samples: {plan.drawn.folder}", soft_wrap=True)
     console.print(f"Records: {folder}", soft_wrap=True)
-    plan.logger.begin(folder, manifest)
+    plan.logger.begin(plan.logs, _manifest(plan))
     plan.logger.end(summary.to_json())
     return summary.accuracy
+
+
+def _manifest(plan: Plan) -> dict[str, Any]:
+    """The run's manifest, for a logger: to that, each shard is a run."""
+    shard, manifest = plan.config.shard, read_manifest(plan.folder)
+    return manifest if shard is None else {**manifest, "run_id": f"{manifest['run_id']}-{shard}"}
 
 
 def _shapes(manifest: Mapping[str, Any]) -> dict[Role, Shape]:
@@ -240,10 +247,10 @@ def _raise_if_stopped(plan: Plan, outcome: Outcome) -> None:
 
 
 def _raise_if_failed(plan: Plan) -> None:
-    asked, failures = _asked(plan, read_records(plan.folder)), failed_attempts(plan.folder)
+    asked, attempts = _asked(plan, read_records(plan.folder)), read_attempts(plan.folder)
     failed = [record for record in asked if is_error(record)]
     if failed:
-        again = sum(failures[record.key] <= RETRIES for record in failed)
+        again = sum(attempts[record.key].failures <= RETRIES for record in failed)
         mend = f"the same command tries {again} of them again" if again else "retry_failed=true tries them again"
         raise QuestionsFailedError(
             f"{len(failed)} of {len(asked)} solutions failed and count as wrong, question {failed[0].question_id} "
@@ -251,8 +258,11 @@ def _raise_if_failed(plan: Plan) -> None:
         )
 
 
-def _next_invocation(path: Path) -> int:
-    return 1 + max((orjson.loads(line)["invocation"] for line in path.read_bytes().splitlines()), default=0)
+def _next_invocation(plan: Plan) -> int:
+    """A number that no invocation of the run has, nor gets in one of its other shards at the same time."""
+    last = max((line["invocation"] for line in read_lines(plan.folder, "invocations", orjson.loads)), default=0)
+    shard = plan.config.shard or 0
+    return last + 1 + (shard - last) % plan.config.shards
 
 
 def _now() -> str:

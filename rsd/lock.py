@@ -58,11 +58,13 @@ class RunLock:
     """The exclusive right to write into the folder of `path`, held while the context is open.
 
     Entering raises StoreError when another process that lives holds the lock, or when the lock cannot
-    be written. A stale lock is taken over with one logged line.
+    be written. A stale lock is taken over with one logged line. `excluding`: a pattern of the names of
+    other locks in the folder that nobody may hold at the same time.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, excluding: str | None = None) -> None:
         self.path = path
+        self._excluding = excluding
         self._lost = threading.Event()
         self._released = threading.Event()
 
@@ -111,22 +113,25 @@ class RunLock:
 
     @contextmanager
     def _guard(self) -> Iterator[None]:
-        """Keep other processes from the lock between reading and writing it."""
-        with FileLock(self.path.with_suffix(".guard"), timeout=GUARD_TIMEOUT):
+        """Keep other processes from the lock, and from those that it excludes, between reading and writing it."""
+        with FileLock(self.path.with_name(f"{self.path.stem.partition('-')[0]}.guard"), timeout=GUARD_TIMEOUT):
             yield
 
     def _refuse_live_holder(self) -> None:
-        if not self.path.exists():
-            return
-        holder, heartbeat = _read(self.path)
-        name = holder or "an unknown process (the file cannot be read)"
-        reason = _why_stale(holder, heartbeat)
-        if reason is None:
-            raise StoreError(
-                f"{self.path} is held by {name}, last heard of {time.time() - heartbeat:.0f} s ago; wait for its end "
-                f"or stop it (it counts as dead after {SILENCE:.0f} s of silence), then run the same command again"
-            )
-        logger.warning("%s: taken over from %s: %s", self.path, name, reason)
+        others = self.path.parent.glob(self._excluding) if self._excluding else ()
+        for path in (*others, self.path):
+            if not path.exists():
+                continue
+            holder, heartbeat = _read(path)
+            name = holder or "an unknown process (the file cannot be read)"
+            reason = _why_stale(holder, heartbeat)
+            if reason is None:
+                raise StoreError(
+                    f"{path} is held by {name}, last heard of {time.time() - heartbeat:.0f} s ago; wait for its end "
+                    f"or stop it (it counts as dead after {SILENCE:.0f} s of silence), then run the same command again"
+                )
+            if path == self.path:
+                logger.warning("%s: taken over from %s: %s", path, name, reason)
 
     def _write(self) -> None:
         write_json(self.path, {**asdict(self._holder), "heartbeat": time.time()})
@@ -142,6 +147,19 @@ class RunLock:
                     self._write()
             except (OSError, StoreError) as error:  # a disk that is full now may have room at the next heartbeat
                 logger.warning("no heartbeat: %s", error)
+
+
+def run_lock(folder: Path, shard: int | None = None) -> RunLock:
+    """The lock of the run in `folder`, or of one of its shards, which may be worked on at the same time."""
+    if shard is None:
+        return RunLock(folder / "lock.json", excluding="lock-*.json")
+    return RunLock(folder / f"lock-{shard}.json", excluding="lock.json")
+
+
+def live_holders(folder: Path) -> list[str]:
+    """Who works on the run in `folder` or on its shards, as far as can be known."""
+    holders = (live_holder(path) for path in sorted(folder.glob("lock*.json")))
+    return [holder for holder in holders if holder is not None]
 
 
 def live_holder(path: Path) -> str | None:

@@ -28,7 +28,7 @@ def load_models(plan: Plan, roles: Sequence[Role] | None = None) -> Models:
     remarks = []
     if isinstance(plan.method, Method) and (plan.method.num_speculative_tokens or plan.method.reads_likelihoods):
         remarks += _check_tokenizers(plan)
-    plan.engine.prepare(sources, logs=plan.folder)
+    plan.engine.prepare(sources, logs=plan.logs)
     draft = plan.engine.load_policy("draft", sources["draft"]) if "draft" in sources else None
     target = plan.engine.load_policy("target", sources["target"]) if "target" in sources else None
     prm = None
@@ -104,7 +104,7 @@ def source_of(plan: Plan, role: Role) -> ModelSource:
         parameters=policy.parameters,
         drafter=source_of(plan, "draft") if tokens else None,
         drafted=tokens,
-        greedy=plan.decoding.temperature == 0,
+        greedy=not tokens or plan.decoding.temperature == 0,
     )
 
 

@@ -48,6 +48,16 @@ class Plan:
     folder: Path
     notes: tuple[str, ...]
 
+    def own(self, path: Path) -> Path:
+        """What this process writes of a file that shards share: ``records.jsonl``, or ``records-3.jsonl``."""
+        shard = self.config.shard
+        return path if shard is None else path.with_stem(f"{path.stem}-{shard}")
+
+    @property
+    def logs(self) -> Path:
+        """The folder of what is written beside the run's own files: of a shard, one within the run's."""
+        return self.folder if self.config.shard is None else self.folder / f"shard-{self.config.shard}"
+
 
 @dataclass(frozen=True, slots=True)
 class Questions:

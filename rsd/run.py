@@ -15,6 +15,7 @@ import hydra
 from omegaconf import DictConfig
 
 from rsd.command import CONFIGURATION, attempt, leave, status
+from rsd.errors import ConfigError
 
 if TYPE_CHECKING:  # needs pydantic, which --help and completion do without
     from rsd.config import RunConfig
@@ -27,6 +28,8 @@ def run(cfg: DictConfig) -> float | None:
 
 
 def _invoke(config: "RunConfig") -> float | None:
+    if config.shards > 1 and config.shard is None:
+        raise ConfigError(f"shards={config.shards} divides runs over jobs: add -m, or name one part, as shard=0.")
     # not needed for --help and completion, which should answer at once
     if config.dry_run:
         from rsd.sweep.listing import print_forecast

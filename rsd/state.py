@@ -9,20 +9,20 @@ print(state.text)               # done, 40 of 500, missing, failed
 import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Literal
 
 import orjson
 
 from rsd.errors import RSDError, StoppedError, StoreError, described
-from rsd.lock import live_holder
+from rsd.lock import live_holders
 from rsd.plan import Plan
 from rsd.records import Problem, Record
-from rsd.store import Key, failed_attempts, is_error, read_grades, read_records, write_json
+from rsd.store import Attempts, Key, read_attempts, read_grades, read_records, write_json
 
 RETRIES = 3  # how often a failed question is tried again, over invocations
-STATUS, LOG = "status.json", "error.log"
 
 StateName = Literal["done", "running", "partial", "missing", "failed"]
 
@@ -70,19 +70,20 @@ def missing(plan: Plan) -> tuple[list[tuple[Problem, int]], list[tuple[Problem, 
 
     A selection waits for all samples that it chooses among.
     """
-    records, grades, failures = read_records(plan.folder), read_grades(plan.folder), failed_attempts(plan.folder)
+    attempts, grades = read_attempts(plan.folder), read_grades(plan.folder)
     waiting = {problem.question_id for problem, _ in missing(plan.drawn)[0]} if plan.drawn else set()
+    retries = inf if plan.config.retry_failed else RETRIES
     jobs, ungraded = [], []
     for problem in plan.problems:
         for sample in range(plan.samples):
             key = problem.question_id, sample
-            record = records.get(key)
-            if record is None or (is_error(record) and (plan.config.retry_failed or failures[key] <= RETRIES)):
-                if problem.question_id not in waiting:
-                    jobs.append((problem, sample))
-            elif not is_error(record) and key not in grades:
-                ungraded.append((problem, record))
-    return jobs, ungraded
+            attempt = attempts.get(key, Attempts())
+            if attempt.answered and key not in grades:
+                ungraded.append((problem, key))
+            elif not attempt.answered and attempt.failures <= retries and problem.question_id not in waiting:
+                jobs.append((problem, sample))
+    records = read_records(plan.folder) if ungraded else {}
+    return jobs, [(problem, records[key]) for problem, key in ungraded]
 
 
 def complete(plan: Plan) -> bool:
@@ -102,39 +103,61 @@ def stored_state(folder: Path) -> State:
 
 
 def _state(folder: Path, keys: Collection[Key] | None) -> State:
-    records, grades = read_records(folder), read_grades(folder)
-    chosen = [record for key, record in records.items() if keys is None or key in keys]
-    errors = sum(map(is_error, chosen))
-    try:
-        status = orjson.loads((folder / STATUS).read_bytes())
-    except FileNotFoundError:
-        status = {"asked": len(records), "error": None}
-    except ValueError as error:
-        raise StoreError(f"{folder / STATUS} is not JSON ({error}); delete it") from error
+    attempts, grades = read_attempts(folder), read_grades(folder)
+    answered = {key: attempt.answered for key, attempt in attempts.items() if keys is None or key in keys}
+    notes = [_read_note(path) for path in sorted(folder.glob("status*.json"))]
+    failed = next((note for note in notes if note.error), None)
     return State(
-        done=sum(record.key in grades and not is_error(record) for record in chosen),
-        errors=errors,
-        asked=status["asked"] if keys is None else len(keys),
-        error=status["error"],
-        log=folder / LOG if status["error"] else None,
-        holder=live_holder(folder / "lock.json"),
+        done=sum(key in grades for key, is_answered in answered.items() if is_answered),
+        errors=sum(not is_answered for is_answered in answered.values()),
+        asked=len(keys) if keys is not None else sum(note.asked for note in notes) if notes else len(attempts),
+        error=failed.error if failed else None,
+        log=folder / failed.log if failed else None,
+        holder=", ".join(live_holders(folder)) or None,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Note:
+    """What stands in ``status.json`` about the last invocation of a run, or of one of its shards."""
+
+    asked: int
+    error: str | None
+    log: str
+
+
+def _read_note(path: Path) -> _Note:
+    try:
+        return _Note(**orjson.loads(path.read_bytes()))
+    except (ValueError, TypeError) as error:
+        raise StoreError(f"{path} is not the status of a run ({error}); delete it") from error
 
 
 @contextmanager
 def noted(plan: Plan) -> Iterator[None]:
     """Note in the run's folder what it is asked for, and what ended it where something but a signal did."""
-    path, asked = plan.folder / STATUS, len(plan.problems) * plan.samples
-    write_json(path, {"asked": asked, "error": None})
+    path, log = plan.own(plan.folder / "status.json"), plan.own(plan.folder / "error.log")
+    note = _Note(asked=len(plan.problems) * plan.samples, error=None, log=log.name)
+    _clear_notes(plan)
+    write_json(path, note)
     try:
         yield
     except StoppedError:
         raise
     except Exception as error:
         with suppress(StoreError, OSError):  # a full disk may be what happened: that error is the one to tell
-            (plan.folder / LOG).write_text(traceback.format_exc(), encoding="utf-8")
-            write_json(path, {"asked": asked, "error": told(error)})
+            log.write_text(traceback.format_exc(), encoding="utf-8")
+            write_json(path, replace(note, error=told(error)))
         raise
+
+
+def _clear_notes(plan: Plan) -> None:
+    """Delete what other invocations noted that divided the run in another way."""
+    shard, shards = plan.config.shard, plan.config.shards
+    kept = {"status.json"} if shard is None else {f"status-{i}.json" for i in range(shards)}
+    for path in plan.folder.glob("status*.json"):
+        if path.name not in kept:
+            path.unlink(missing_ok=True)
 
 
 def told(error: Exception) -> str:

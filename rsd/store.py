@@ -15,7 +15,7 @@ import os
 import re
 import secrets
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from typing import Any, Self, TypeVar
 import orjson
 
 from rsd.errors import StoreError
-from rsd.records import Record, load
+from rsd.records import SCHEMA, Record, load
 
 logger = logging.getLogger(__name__)
 
@@ -158,9 +158,24 @@ def read_records(folder: Path) -> dict[Key, Record]:
     return records
 
 
-def failed_attempts(folder: Path) -> Counter[Key]:
-    """Count how often each sample of each question ended in an error, over all invocations of a run."""
-    return Counter(record.key for record in read_lines(folder, "records", load) if is_error(record))
+@dataclass(slots=True)
+class Attempts:
+    """What became of one sample of one question: whether it is `answered`, and the `failures` over all invocations."""
+
+    answered: bool = False
+    failures: int = 0
+
+
+def read_attempts(folder: Path) -> dict[Key, Attempts]:
+    """Of each sample that a run has begun, how far it is: much quicker than to read its records.
+
+    Raises StoreError when a line other than a torn last one is broken.
+    """
+    attempts: defaultdict[Key, Attempts] = defaultdict(Attempts)
+    for key, failed in read_lines(folder, "records", _load_attempt):
+        attempts[key].answered |= not failed
+        attempts[key].failures += failed
+    return attempts
 
 
 def is_error(record: Record) -> bool:
@@ -216,6 +231,16 @@ def write_json(path: Path, value: Any) -> None:
 
 def _fault(error: OSError) -> tuple[str, str]:
     return FAULTS.get(error.errno or 0, (error.strerror or str(error), "mend that"))
+
+
+def _load_attempt(line: bytes) -> tuple[Key, bool]:
+    data = orjson.loads(line)
+    try:
+        if data["schema"] != SCHEMA:
+            raise ValueError(f"not a record of schema {SCHEMA}")
+        return (data["question_id"], data["sample"]), data["error"] is not None or data["end_reason"] == "error"
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"not a record: {error}") from error
 
 
 def _load_grade(line: bytes) -> GradeRecord:

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -15,11 +14,12 @@ import pytest
 from rsd.errors import StoreError
 from rsd.records import Record, dump
 from rsd.store import (
+    Attempts,
     GradeRecord,
     JsonLines,
     create_folder,
-    failed_attempts,
     is_error,
+    read_attempts,
     read_grades,
     read_records,
     write_json,
@@ -66,7 +66,7 @@ def test_records_are_read_back_as_they_were_appended(tmp_path: Path) -> None:
 
 def test_a_run_that_has_not_begun_has_no_records(tmp_path: Path) -> None:
     assert read_records(tmp_path / "none") == {}
-    assert failed_attempts(tmp_path / "none") == {}
+    assert read_attempts(tmp_path / "none") == {}
     assert read_grades(tmp_path / "none") == {}
 
 
@@ -107,7 +107,7 @@ def test_a_whole_last_line_is_kept(tmp_path: Path) -> None:
 def test_a_broken_line_in_the_middle_is_named(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "records-3.jsonl"
     path.write_bytes(dump(record("a")) + b"\n" + line + b"\n" + dump(record("b")) + b"\n")
-    for read in (read_records, failed_attempts):
+    for read in (read_records, read_attempts):
         with pytest.raises(StoreError, match=r"records-3\.jsonl, line 2 is broken .*run the same command again"):
             read(tmp_path)
 
@@ -157,7 +157,12 @@ def test_shards_are_read_as_one(tmp_path: Path) -> None:
         ("c", 0): ("", "no"),
         ("d", 0): ("", None),
     }
-    assert failed_attempts(tmp_path) == Counter({("c", 0): 2, ("b", 0): 1})
+    assert read_attempts(tmp_path) == {
+        ("a", 0): Attempts(answered=True),
+        ("b", 0): Attempts(answered=True, failures=1),
+        ("c", 0): Attempts(failures=2),
+        ("d", 0): Attempts(answered=True),
+    }
 
 
 def test_grades_are_read_by_grader_and_the_last_one_counts(tmp_path: Path) -> None:

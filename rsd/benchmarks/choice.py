@@ -1,4 +1,5 @@
-"""Which of a benchmark's questions a run is asked for: ids, subset, shuffle_seed, offset and limit, in this order.
+"""Which of a benchmark's questions a run is asked for: ids, subset, shuffle_seed, offset and limit, in this order, of
+which a shard takes its own.
 
 problems = chosen(benchmark.problems(), config)
 """
@@ -31,7 +32,11 @@ def chosen(everything: Sequence[Problem], config: RunConfig) -> tuple[Problem, .
     asked = tuple(problems[config.offset :][: config.limit])
     if not asked:
         raise ConfigError(f"offset={config.offset} leaves none of the {len(problems)} questions.")
-    return asked
+    if config.shard is None:
+        return asked
+    if config.shard >= len(asked):
+        raise ConfigError(f"shard={config.shard}: of {len(asked)} questions there is none left for it.")
+    return asked[config.shard :: config.shards]
 
 
 def value_of(problem: Problem, key: str) -> str:

@@ -159,8 +159,8 @@ class ModelSource:
     local folder. `context` is the most tokens one request of the run can hold. `prompt` is the
     prompt with ``{question}`` in it, or None for the tokenizer's own chat template, which then begins
     with `system`. `parameters` is how many the model should have, None where nobody says. `drafter` writes
-    `drafted` tokens at a time ahead of the model, which verifies them (speculative decoding). `greedy`: whether
-    all text is drawn at temperature 0.
+    `drafted` tokens at a time ahead of the model, which verifies them; `greedy`: all of them at temperature 0
+    (speculative decoding).
     """
 
     key: str
@@ -224,6 +224,10 @@ class Engine(Protocol):
 
     def totals(self) -> Mapping[Role, Totals]:
         """Physical totals of each loaded model so far."""
+        ...
+
+    def sharing(self) -> Sequence[frozenset[Role]]:
+        """Which of the loaded models share a device, each group once; none where the engine itself gives turns."""
         ...
 
     async def forget(self) -> None:

@@ -8,7 +8,7 @@ A run finds the models of the ones before it, and nothing that they have read: i
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -85,6 +85,12 @@ class KeptEngine:
         """What the present run's models have run since it began."""
         totals = self._engine.totals() if self._engine is not None else {}
         return {role: t - self._before.get(role, Totals()) for role, t in totals.items() if role in self._roles}
+
+    def sharing(self) -> Sequence[frozenset[Role]]:
+        """Which of the loaded models share a device, each group once; none where the engine itself gives turns."""
+        groups = self._engine.sharing() if self._engine is not None else []
+        present = [group & self._roles for group in groups]
+        return [group for group in present if len(group) > 1]
 
     def reused(self, role: Role, call: Call, shared: int) -> int:
         """As `Engine.reused`."""

@@ -131,6 +131,16 @@ def limit_of(role: Role) -> str:
     return "prm.max_length" if role == "prm" else "limits.total_tokens"
 
 
+def sharing(devices: Mapping[Role, set[int]]) -> list[frozenset[Role]]:
+    """The models that share a device with another, directly or through a third; those alone on theirs are left out."""
+    groups: list[tuple[set[Role], set[int]]] = []
+    for role, own in devices.items():
+        met = [group for group in groups if group[1] & own]
+        roles, places = {role}.union(*(group[0] for group in met)), own.union(*(group[1] for group in met))
+        groups = [group for group in groups if group not in met] + [(roles, places)]
+    return [frozenset(roles) for roles, _ in groups if len(roles) > 1]
+
+
 def _check_devices(role: Role, need: Need, count: int) -> None:
     """Raises ConfigError where the devices of `need` are not there, or are not whole copies' worth."""
     absent = [i for i in need.devices or () if not 0 <= i < count]

@@ -9,7 +9,7 @@ most rows ready. Questions gather before each model that way, and its forward pa
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,6 +89,10 @@ class TransformersEngine:
         for role, more in (self._assisted.totals if self._assisted else {}).items():
             totals[role] = totals.get(role, Totals()) + more
         return totals
+
+    def sharing(self) -> Sequence[frozenset[Role]]:
+        """Which of the loaded models share a device, each group once; none where the engine itself gives turns."""
+        return []
 
     async def forget(self) -> None:
         """Forget what the rows of every cache hold."""

@@ -10,7 +10,7 @@ vLLM batches, caches prefixes and counts tokens itself; here is where it runs, a
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,7 +27,7 @@ from rsd.engines.classifiers import architecture, classifier_from_config, width
 from rsd.engines.loading import incomplete, load_config, load_tokenizer, shape_of
 from rsd.engines.needs import ONE_COPY, Serving, longest, need_of
 from rsd.engines.output import last_error, printed_to
-from rsd.engines.placement import GIB, Need, Share, place
+from rsd.engines.placement import GIB, Need, Share, place, sharing
 from rsd.engines.served import Replicas, ServedClassifier, ServedPolicy
 from rsd.engines.vllm_plugin import SERVED_AS
 from rsd.errors import ConfigError, ModelError
@@ -103,6 +103,12 @@ class VLLMEngine:
     def totals(self) -> Mapping[Role, Totals]:
         """Tokens that each loaded model ran so far, as vLLM reports them by request."""
         return {role: replicas.totals for role, replicas in self._replicas.items()}
+
+    def sharing(self) -> Sequence[frozenset[Role]]:
+        """Which of the loaded models share a device, each group once; none where the engine itself gives turns."""
+        on_cpu = [Share(devices=(0,), fraction=1.0)]  # one device, too
+        shares = {role: self._shares.get(role, on_cpu) for role in self._replicas}
+        return sharing({role: {i for share in some for i in share.devices} for role, some in shares.items()})
 
     async def forget(self) -> None:
         """Empty the prefix cache of every engine."""

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import cache
 
 from rsd.grading.choices import extract_choice
-from rsd.grading.classes import answer_classes
 from rsd.grading.extract import extract_answer, extract_boxed
 from rsd.grading.judge import GraderName
 from rsd.grading.pool import Grade, Grader, Reason
@@ -23,7 +22,6 @@ __all__ = [
     "Grader",
     "GraderName",
     "Reason",
-    "answer_classes",
     "equivalent",
     "extract_answer",
     "extract_boxed",

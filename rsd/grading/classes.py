@@ -1,8 +1,9 @@
-r"""Sort the answers of one question into classes of equal answers::
+r"""Sort the answers of one question into classes of equal answers, as they come::
 
-    answer_classes(["0.5", None, r"\frac{1}{2}", "0.6", "0.5"], equivalent)  # [0, None, 0, 1, 0]
+    classes = AnswerClasses(grader.first_equal)
+    [await classes.place("q", answer) for answer in ("0.5", None, r"\frac{1}{2}", "0.6", "0.5")]  # [0, None, 0, 1, 0]
 
-Majority voting counts classes, not strings. `AnswerClasses` gives the same while samples are still coming in.
+Majority voting counts classes, not strings.
 """
 
 import asyncio
@@ -10,35 +11,13 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 
-def answer_classes(answers: Sequence[str | None], equivalent: Callable[[str, str], bool]) -> list[int | None]:
-    """The class of each answer, numbered from 0 in the order of first appearance; None where there is no answer.
-
-    An answer that is blank is none. Identical strings (but for surrounding white space) share a class; any other is
-    compared, in order, with the first answer of each class, and joins the first that `equivalent` says it equals.
-    So `equivalent` is called at most (distinct answers) × (classes) times, never twice for the same pair.
-    """
-    representatives: list[str] = []
-    known: dict[str, int] = {}
-    classes: list[int | None] = []
-    for answer in answers:
-        text = (answer or "").strip()
-        if not text:
-            classes.append(None)
-            continue
-        if text not in known:
-            matches = (number for number, first in enumerate(representatives) if equivalent(first, text))
-            known[text] = next(matches, len(representatives))
-            if known[text] == len(representatives):
-                representatives.append(text)
-        classes.append(known[text])
-    return classes
-
-
 class AnswerClasses:
-    """The class of each answer as it comes: made once, when the answer is graded, and kept with its grade.
+    """The class of each answer: made once, when the answer is graded, and kept with its grade.
 
-    `first_equal` gives the index of the first of several answers that equals one (`Grader.first_equal`); `known` are
-    (question_id, answer, class) of earlier grades.
+    Classes are numbered from 0 in the order of first appearance. Identical strings (but for surrounding white space)
+    share a class; any other is compared, in order, with the first answer of each class, and joins the first that
+    equals it. `first_equal` gives the index of the first of several answers that equals one (`Grader.first_equal`);
+    `known` are (question_id, answer, class) of earlier grades.
     """
 
     def __init__(

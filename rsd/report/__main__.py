@@ -1,7 +1,7 @@
 """Write every table and figure of the paper from the runs that are stored, without a model, in seconds.
 
     python -m rsd.report                              # results/runs/ into results/tables/ and results/figures/
-    python -m rsd.report --results /scratch/results
+    python -m rsd.report --results /scratch/results --preset tiny
     python -m rsd.report seed=1                       # of runs with another seed, limit or model, as they were run
 
 ``results/tables/`` holds the paper's layout, ``results/tables/tiny/`` that of the tiny family, and so for every preset.
@@ -15,18 +15,19 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from rsd.errors import RSDError
+from rsd.errors import ReportError, RSDError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the reports; return the exit status, 2 where there is nothing to report."""
     parser = argparse.ArgumentParser(prog="python -m rsd.report", description=__doc__.splitlines()[0])
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings that the runs were made with")
+    parser.add_argument("--preset", action="append", metavar="NAME", help="only of this preset; default: of all")
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER", help="default: %(default)s")
     options = parser.parse_args(arguments)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # levels of questions come from benchmarks that are here, or from none
     try:
-        for line in report(options.results, options.overrides):
+        for line in report(options.results, options.overrides, options.preset):
             print(line)
     except RSDError as error:
         print(error, file=sys.stderr)
@@ -34,10 +35,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def report(results: Path, overrides: Sequence[str] = ()) -> list[str]:
-    """Write tables and figures below `results`; return what to tell: what was written, and what is missing.
+def report(results: Path, overrides: Sequence[str] = (), chosen: Sequence[str] | None = None) -> list[str]:
+    """Write tables and figures below `results`, of the presets `chosen` or all; return what to tell: what was written,
+    and what is missing.
 
-    Raises ReportError where there is no run, before anything is written.
+    Raises ReportError where there is no run or no such preset, before anything is written.
     """
     from rsd.report import load
     from rsd.report.figures import write_all
@@ -50,7 +52,10 @@ def report(results: Path, overrides: Sequence[str] = ()) -> list[str]:
     stored = Stored.read(results)
     lines = []
     with configuration():
-        for preset in presets():
+        known = presets()
+        for preset in set(chosen or ()) - set(known):
+            raise ReportError(f"--preset {preset}: there are {', '.join(known)}.")
+        for preset in chosen or known:
             part = "" if preset == PAPER else preset  # the paper's stand at the top
             tables = write_tables(stored, preset, overrides, results / "tables" / part)
             figures = write_all(partial(load, results), results / "figures" / part, preset, overrides)

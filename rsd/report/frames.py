@@ -149,7 +149,7 @@ def _matches(value: Any, wanted: Any) -> bool:
 
 INVOCATION = [
     *("run_id", "benchmark", "invocation", "engine", "engine_settings", "memo", "host", "cores", "concurrency"),
-    *("start", "end", "seconds", "questions", "solutions", "records", "stopped"),
+    *("scheduling", "start", "end", "seconds", "questions", "solutions", "records", "stopped"),
     *(f"run_{name}_{role}" for role in ROLES for name in ("tokens", "seconds")),
 ]
 

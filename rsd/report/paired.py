@@ -7,7 +7,8 @@ average_difference({"math500": (rsd, target), "gsm8k": (rsd_gsm8k, target_gsm8k)
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from math import fsum
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from rsd.report.statistics import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    Solutions = pd.DataFrame | Samples  # a frame of load(rows="solutions"), or what `samples_of` makes of it
+    Solutions: TypeAlias = pd.DataFrame | Samples  # a frame of load(rows="solutions"), or `samples_of` it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +77,7 @@ def compare_paired(solutions_a: "Solutions", solutions_b: "Solutions") -> Compar
         raise StoreError(
             f"runs of {' and '.join(sorted(benchmarks))} have no questions to pair; compare one benchmark's"
         )
-    if not common:
-        raise StoreError("the two runs have no question in common, so there is nothing to pair")
+    difference = _difference(first, second)
     bootstrap = bootstrap_difference(first, second)
     if all(first[question][1] == second[question][1] == 1 for question in common):
         outcome = pair(*({question: right == 1 for question, (right, _) in s.items()} for s in (first, second)))
@@ -90,7 +90,6 @@ def compare_paired(solutions_a: "Solutions", solutions_b: "Solutions") -> Compar
             bootstrap=bootstrap,
             p=outcome.p,
         )
-    difference = sum(_share(first[question]) - _share(second[question]) for question in common) / len(common)
     return Comparison(
         n=len(common), won=None, lost=None, difference=difference, newcombe=None, bootstrap=bootstrap, p=None
     )
@@ -110,8 +109,8 @@ def average_difference(pairs: Mapping[str, tuple["Solutions", "Solutions"]]) -> 
     anew, the same ones for both runs, then the samples of each. Raises StoreError as `compare_paired`.
     """
     rng = np.random.default_rng(0)
-    differences = [compare_paired(*pairs[name]).difference for name in sorted(pairs)]
     samples = [[_samples(run) for run in pairs[name]] for name in sorted(pairs)]
+    differences = [_difference(first, second) for first, second in samples]
     drawn = [resampled_differences(first, second, rng) for first, second in samples]
     return Average(value=float(np.mean(differences)), interval=percentiles(np.mean(drawn, axis=0)))
 
@@ -132,6 +131,14 @@ def _samples(solutions: "Solutions") -> Samples:
     if whole.duplicated(["question_id", "sample"]).any():
         raise StoreError("a comparison is of one run with one other; name one run on each side")
     return samples_of(whole)
+
+
+def _difference(first: Samples, second: Samples) -> float:
+    """Of the means over the questions that both answered. Raises StoreError where there are none."""
+    common = first.keys() & second.keys()
+    if not common:
+        raise StoreError("the two runs have no question in common, so there is nothing to pair")
+    return fsum(_share(first[question]) - _share(second[question]) for question in common) / len(common)
 
 
 def _share(sample: tuple[int, int]) -> float:

@@ -20,6 +20,7 @@ import orjson
 from rsd.models import source_of
 from rsd.plan import Plan
 from rsd.state import state_of
+from rsd.store import read_lines
 
 ASSUMED = 1 / 8  # of the longest text, for an answer that nothing is known of
 
@@ -79,11 +80,10 @@ def _machine(plan: Plan) -> str:
 
 def _measured(folder: Path) -> list[tuple[float, float]]:
     """FLOPs and seconds of the invocations that ended."""
-    path = folder / "invocations.jsonl"
     flops = _read(folder / "summary.json").get("flops", {}).get("positions")
-    if not flops or not path.exists():
+    if not flops:
         return []
-    lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    lines = read_lines(folder, "invocations", orjson.loads)
     return [(flops * line["records"], line["seconds"]) for line in lines if line.get("records")]
 
 

@@ -37,6 +37,15 @@ class Run:
         return f"{self.plan.folder.parent.name}/{self.plan.folder.name}" if self.plan else " ".join(self.overrides)
 
     @property
+    def shards(self) -> int:
+        """Jobs that the run is divided over."""
+        return min(self.config.shards, len(self.plan.problems)) if self.plan and self.config.shard is None else 1
+
+    def part(self, shard: int) -> tuple[str, ...]:
+        """The overrides of one of its shards; of the whole run, where it is not divided."""
+        return self.overrides if self.shards == 1 else (*self.overrides, f"shard={shard}")
+
+    @property
     def complete(self) -> bool:
         """Whether there is nothing to do, or nothing that can be done."""
         return self.plan is None or complete(self.plan)
@@ -50,6 +59,12 @@ class Group:
     models: dict[Role, ModelSource]
     folders: set[Path]
     runs: list[Run] = field(default_factory=list)
+
+    @property
+    def parts(self) -> list[tuple[tuple[str, ...], ...]]:
+        """The overrides of its runs, once for each job that they are divided over (``shards``)."""
+        count = max((run.shards for run in self.runs), default=1)
+        return [tuple(run.part(i) for run in self.runs if i < run.shards) for i in range(count)]
 
     @property
     def gpus(self) -> int:

@@ -2,7 +2,6 @@
 
 import asyncio
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from rsd.lock import RunLock
 from rsd.methods.base import Method
 from rsd.methods.decoding import Decoding
 from rsd.records import Problem, Record
-from rsd.runner import Runner, decoder
+from rsd.runner import Runner, Told, decoder
 from rsd.store import JsonLines, read_records
 
 
@@ -30,6 +29,18 @@ def whole_run(
     method: Method, models: Models, decoding: Decoding, problems: Sequence[Problem]
 ) -> tuple[float, list[Record]]:
     """Seconds of the run, all questions in flight, and its records in the order of `problems`."""
+    return asyncio.run(run(method, models, decoding, problems))
+
+
+async def run(
+    method: Method,
+    models: Models,
+    decoding: Decoding,
+    problems: Sequence[Problem],
+    concurrency: int | None = None,
+    told: Told = lambda record, grade: None,
+) -> tuple[float, list[Record]]:
+    """As `whole_run`, by the clock of the event loop that it runs in."""
     with (
         tempfile.TemporaryDirectory() as name,
         RunLock(Path(name) / "lock.json") as lock,
@@ -44,11 +55,12 @@ def whole_run(
             grades=grades,
             lock=lock,
             invocation=1,
-            concurrency=None,
-            told=lambda record, grade: None,
+            concurrency=concurrency,
+            told=told,
         )
-        began = time.perf_counter()
-        asyncio.run(runner.run([(problem, 0) for problem in problems]))
-        seconds = time.perf_counter() - began
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        await runner.run([(problem, 0) for problem in problems])
+        seconds = clock() - began
         found = read_records(Path(name))
     return seconds, [found[problem.question_id, 0] for problem in problems]

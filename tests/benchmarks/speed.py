@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from transformers.utils import logging
 
-from tests.benchmarks import generation, grading, lockstep, overhead, reports, shares, startup
+from tests.benchmarks import generation, grading, lockstep, overhead, reports, scheduling, shares, startup
 from tests.benchmarks.figures import Figure
 
 
@@ -24,6 +24,7 @@ def figures() -> Iterator[Figure]:
     yield from lockstep.measure()
     yield from shares.measure()
     yield from grading.measure()
+    yield from scheduling.measure()
     yield from reports.measure()
 
 

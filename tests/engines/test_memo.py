@@ -15,10 +15,11 @@ from rsd.errors import ModelError
 from rsd.invocation import invoke
 from rsd.models import load_models, name_of
 from rsd.plan import make_plan
-from rsd.records import Problem, Proposal, Record
+from rsd.records import Problem, Record
 from rsd.runner import decoder
 from rsd.store import Key, read_records
 from tests.conftest import compose_config
+from tests.same import assert_same
 from tests.toys import ScriptedPolicy, ScriptedPRM
 
 DELTAS = [step / 10 for step in range(11)]
@@ -142,35 +143,11 @@ def invoked(tmp_path: Path) -> Invoked:
     def invoked(*overrides: str, memo: Memo | None = None, limit: int = 50) -> tuple[dict[Key, Record], dict[str, Any]]:
         where = "together" if memo else "alone"
         config = compose_config(f"results_dir={tmp_path / where}", f"limit={limit}", *overrides)
-        invoke(config, memo)
+        invoke(config, memo=memo)
         folder = make_plan(config).folder
         return read_records(folder), json.loads((folder / "invocations.jsonl").read_bytes().splitlines()[-1])
 
     return invoked
-
-
-ROUNDED = ("reward", "logprob_draft", "logprob_target", "omega", "diagnostic")
-
-
-def assert_same(together: dict[Key, Record], alone: dict[Key, Record]) -> None:
-    """Equal in all that does not differ from one time to the next, usage and what caches served included.
-
-    A model that answers after the memo did reads in one go what it else would have read, or written, piece by piece:
-    numbers are equal but for rounding in float32. What was decided by them is the same.
-    """
-
-    def without(proposal: Proposal) -> Proposal:
-        return replace(proposal, t0=0, t1=0, **dict.fromkeys(ROUNDED))
-
-    def timeless(record: Record) -> Record:
-        return replace(record, invocation=0, proposals=tuple(map(without, record.proposals)))
-
-    assert together.keys() == alone.keys()
-    for key, record in together.items():
-        assert timeless(record) == timeless(alone[key])
-        for one, other in zip(record.proposals, alone[key].proposals, strict=True):
-            for name in ROUNDED:
-                assert getattr(one, name) == pytest.approx(getattr(other, name), abs=2e-5)
 
 
 def solved(delta: float, memo: Memo | None) -> tuple[dict[Key, Record], int]:

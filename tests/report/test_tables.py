@@ -163,11 +163,21 @@ def test_golden_other_tables(tmp_path: Path) -> None:
     assert lines(tmp_path, "table6") == []
 
 
-def test_every_file_is_written_whatever_there_is(tmp_path: Path) -> None:
+def test_the_command_writes_every_file_whatever_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(tmp_path, TARGET, {"a"}, answers("a"))
-    assert main(["--results", str(tmp_path)]) == 0
-    for folder in (tmp_path / "tables", tmp_path / "tables" / "tiny"):
-        assert {path.name for path in folder.iterdir() if path.is_file()} == FILES
+    assert main(["--results", str(tmp_path), "--preset", "tiny"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert {path.name for path in (tmp_path / "tables" / "tiny").iterdir()} == FILES
+    figures = sorted((tmp_path / "figures" / "tiny").iterdir())
+    assert {f"fig{name}.{kind}" for name in ("3", "4", "5", "6", "B1", "B2") for kind in ("png", "pdf")} <= {
+        path.name for path in figures
+    }
+    assert told[0] == (
+        f"preset=tiny: {len(FILES)} files in {tmp_path}/tables/tiny, {len(figures)} in {tmp_path}/figures/tiny."
+    )
+    assert "0 of its" in told[1]
+    assert main(["--results", str(tmp_path), "--preset", "huge"]) == 2
+    assert capsys.readouterr().err == "--preset huge: there are paper, tiny.\n"
 
 
 def test_averages_and_holm(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -11,8 +12,9 @@ import pytest
 from transformers import PreTrainedTokenizerBase
 
 from rsd.engines.base import Context, Models, PolicyModel
+from rsd.engines.memo import Memo, RunMemo
 from rsd.methods.trajectory import Trajectory
-from rsd.models import load_models
+from rsd.models import load_models, name_of
 from rsd.plan import Plan, make_plan
 from rsd.records import Proposal, Role, Solution
 from tests.conftest import compose_config
@@ -165,3 +167,22 @@ def test_a_call_runs_what_its_model_has_not_read_and_a_block_at_most(
             assert usage.cached is not None
             assert usage.cached >= min(known, usage.prompt - 1) - BLOCK
             read.append(given if role == "prm" else given + proposal.token_ids[:-1])
+
+
+def test_after_forgetting_a_run_costs_what_it_costs_alone_with_the_memo_as_without(
+    tiny: tuple[Plan, Models], loop: asyncio.AbstractEventLoop
+) -> None:
+    """As in a sweep, where one run follows another on models that stay loaded."""
+    plan, models = tiny
+    names = {role: name_of(plan, role) for role in plan.method.roles}
+    memo = Memo()
+    runs = []
+    for delta in (0.9, 0.7):
+        chosen = replace(plan, method=make_plan(compose_config(f"delta={delta}")).method)
+        for asked in (models, RunMemo(memo, names, plan.engine).models(models)):
+            loop.run_until_complete(plan.engine.forget())
+            solutions = loop.run_until_complete(solve_all(chosen, asked, 10))
+            runs.append([[(outline(s), [p.usage for p in s.proposals])] for s in solutions])
+    assert runs[0] == runs[1]
+    assert runs[2] == runs[3]
+    assert runs[0] != runs[2]
