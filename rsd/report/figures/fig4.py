@@ -33,7 +33,8 @@ COSTS = {f"flops_{accounting}": accounting for accounting in ACCOUNTINGS}
 COLUMNS = [*RUN, "method", "role", "pair", "prm", "n", "delta", *ACCURACY]
 FILLS = ("full", "left", "none", "right")  # from the largest PRM on
 APART = 0.17  # of an axis's length, that its labels are at least from one another
-NICE = [1.0, 5.0, 2.0, 3.0, 7.0, 4.0, 6.0, 8.0, 9.0, 1.5, 2.5, *np.arange(1.0, 10.0, 0.1)]  # in the order of preference
+NICE = (1.0, 5.0, 2.0, 3.0, 7.0, 4.0, 6.0, 8.0, 9.0, 1.5, 2.5)  # mantissas, in the order of preference
+FINE = tuple(np.arange(1.0, 10.0, 0.1))  # where costs lie closer together
 WITH_PRM = ("RSD", "BoN", "Process BoN", "Beam")
 
 
@@ -152,9 +153,11 @@ def _logarithmic(axes: Axes, unit: str) -> None:
     low, high = axes.get_xlim()
     powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)))
     labelled: list[float] = []
-    for cost in (float(nice * power) for nice in NICE for power in powers if low <= nice * power <= high):
-        if all(abs(np.log(cost / other)) > APART * np.log(high / low) for other in labelled):
-            labelled.append(cost)
+    for mantissa in (*NICE, *FINE):
+        for cost in (float(mantissa * power) for power in powers if low <= mantissa * power <= high):
+            apart = all(abs(np.log(cost / other)) > APART * np.log(high / low) for other in labelled)
+            if apart and (mantissa in NICE or len(labelled) < 3):
+                labelled.append(cost)
     axes.xaxis.set_major_locator(FixedLocator(labelled))
     axes.xaxis.set_major_formatter(EngFormatter(sep="") if unit == "FLOPs" else lambda cost, _: f"{cost:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
