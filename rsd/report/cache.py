@@ -30,7 +30,7 @@ from rsd.store import line_files, read_grades, read_lines, read_manifest
 if TYPE_CHECKING:
     import pandas as pd
 
-VERSION = 3  # of what is stored; any change of the columns' meaning is a new one
+VERSION = 4  # of what is stored; any change of the columns' meaning is a new one
 TABLES = ("solutions", "proposals")
 METADATA = b"rsd"
 MUCH = 64 * 2**20  # bytes of records that several processes share

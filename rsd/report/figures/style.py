@@ -81,7 +81,7 @@ def subplots(
 
     `note` follows the caption; `options` go to `Figure.subplots`.
     """
-    text = " ".join(filter(None, [caption(doc), note])).replace(" = ", "\u00a0=\u00a0")
+    text = " ".join(f"{caption(doc)} {note}".split()).replace(" = ", "\u00a0=\u00a0")
     text = textwrap.fill(text, CHARACTERS, break_on_hyphens=False)
     below = LINE * (text.count("\n") + 1) + 0.08
     figure = Figure(figsize=(WIDTH, height + below), layout="constrained")
