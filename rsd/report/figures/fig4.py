@@ -33,7 +33,8 @@ COSTS = {f"flops_{accounting}": accounting for accounting in ACCOUNTINGS}
 COLUMNS = [*RUN, "method", "role", "pair", "prm", "n", "delta", *ACCURACY]
 FILLS = ("full", "left", "none", "right")  # from the largest PRM on
 APART = 0.17  # of an axis's length, that its labels are at least from one another
-LABELLED = [(1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 2.0, 3.0, 4.0, 6.0), tuple(np.arange(1.0, 10.0, 0.1))]
+NICE = (1.0, 5.0, 2.0, 3.0, 7.0, 4.0, 6.0, 8.0, 9.0, 1.5, 2.5)  # mantissas, in the order of preference
+FINE = tuple(np.arange(1.0, 10.0, 0.1))  # where costs lie closer together
 WITH_PRM = ("RSD", "BoN", "Process BoN", "Beam")
 
 
@@ -151,9 +152,13 @@ def _logarithmic(axes: Axes, unit: str) -> None:
     axes.set_xscale("log")
     low, high = axes.get_xlim()
     powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)))
-    ticks = [[m * power for power in powers for m in steps if low <= m * power <= high] for steps in LABELLED]
-    room = [some for some in ticks if (np.diff(np.log(some)) > APART * np.log(high / low)).all()]
-    axes.xaxis.set_major_locator(FixedLocator(max(room, key=len)))
+    labelled: list[float] = []
+    for mantissa in (*NICE, *FINE):
+        for cost in (float(mantissa * power) for power in powers if low <= mantissa * power <= high):
+            apart = all(abs(np.log(cost / other)) > APART * np.log(high / low) for other in labelled)
+            if apart and (mantissa in NICE or len(labelled) < 3):
+                labelled.append(cost)
+    axes.xaxis.set_major_locator(FixedLocator(labelled))
     axes.xaxis.set_major_formatter(EngFormatter(sep="") if unit == "FLOPs" else lambda cost, _: f"{cost:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
 

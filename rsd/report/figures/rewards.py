@@ -32,7 +32,12 @@ def draw(frame: pd.DataFrame) -> Figure:
     plots, axes = style.subplots(__doc__, 1, len(shown), height=2.5, note=partial(frame, marks=False), sharey=True)
     style.heading(plots, frame, configurations=False)
     for ax, ((prm, delta), of) in zip(axes.flat, shown, strict=True):
-        ax.set(title=f"{prm}, δ = {delta:g}", xlabel="reward of the step", yscale="log", xticks=[0, 0.5, 1])
+        ax.set(
+            title=f"{prm}, δ = {delta:g}",
+            xlabel="reward of the step",
+            yscale="linear" if frame.empty else "log",
+            xticks=[0, 0.5, 1],
+        )
         for outcome, (color, pattern, label) in OUTCOMES.items():
             edges = [*of["low"], *of["high"].tail(1)]
             if of[outcome].sum():
