@@ -1,4 +1,4 @@
-"""The data of every figure, counted by hand from fifteen records."""
+"""The data of every figure, counted by hand from sixteen records."""
 
 from functools import partial
 from pathlib import Path
