@@ -51,8 +51,8 @@ class DeviceGate:
         waiting = {role: len(turns) for role, turns in self._waiting.items()}
         running = self._running
         if running is None or not self._keeps(running, waiting):
-            running = max(waiting, key=waiting.__getitem__)
-            self._running = running
+            most = max(waiting, key=waiting.__getitem__)
+            running = self._running = most
         turns, self._waiting[running] = self._waiting[running], []
         self._inside[running] += len(turns)
         for turn in turns:
