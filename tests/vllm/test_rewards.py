@@ -18,7 +18,6 @@ from rsd.errors import ModelError, PRMContextError
 from rsd.records import Usage
 from rsd.rewards.base import Adapter, ProcessReward
 from rsd.rewards.qwen import QwenPRM
-from rsd.rewards.rlhflow import RLHFlowPRM
 from rsd.rewards.shepherd import ShepherdPRM
 from rsd.rewards.skywork import SkyworkPRM
 from tests.vllm.conftest import BLOCK
@@ -33,7 +32,7 @@ TEXTS = {
     "at the limit of the context": ["16-3=13. " * 105 + "\n\n", "So 13.\n\n"],
 }
 ADAPTERS: dict[str, Adapter] = {
-    "skywork": SkyworkPRM(), "qwen_prm": QwenPRM(), "shepherd": ShepherdPRM(), "rlhflow": RLHFlowPRM()
+    "skywork": SkyworkPRM(), "qwen_prm": QwenPRM(), "shepherd": ShepherdPRM()
 }  # fmt: skip
 LIMIT = 1024  # tokens of a reward model's context in these tests
 
@@ -42,7 +41,7 @@ LIMIT = 1024  # tokens of a reward model's context in these tests
 def scored(
     request: pytest.FixtureRequest, loop: asyncio.AbstractEventLoop
 ) -> Iterator[tuple[Adapter, Path, ProcessReward]]:
-    """A reward model of each real layout served by vLLM, with its adapter and checkpoint."""
+    """A reward model of each real layout served by vLLM, with its adapter and checkpoint (RLHFlow's: test_servers)."""
     adapter = ADAPTERS[request.param]
     path = request.getfixturevalue(request.param)
     engine = VLLMEngine(prm=Serving(args={"block_size": BLOCK}))

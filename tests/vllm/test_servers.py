@@ -1,4 +1,5 @@
-"""``python -m rsd.serve`` and ``engine=openai`` with real vLLM servers of the tiny family."""
+"""``python -m rsd.serve`` and ``engine=openai`` with real vLLM servers: of the tiny family's policies and, as their
+PRM, of a language model with RLHFlow's layout."""
 
 import asyncio
 import os
@@ -42,17 +43,23 @@ def free_ports(count: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+def prm(rlhflow: Path) -> list[str]:
+    """Settings of the reward model."""
+    return ["prm=rlhflow_8b", f"prm.path={rlhflow}", "prm.dtype=float32", "prm.max_length=1024"]
+
+
+@pytest.fixture(scope="module")
+def urls(prm: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """Settings that lead to started servers; when the tests are done, Ctrl-C has to stop them all."""
     args = [f"engine.{role}.args={{block_size: {BLOCK}}}" for role in ("draft", "target", "prm")]
     options = [f"results_dir={tmp_path_factory.mktemp('servers')}", "run=true", f"port={free_ports(3)}", *args]
-    command = [sys.executable, "-m", "rsd.serve", *options]
+    command = [sys.executable, "-m", "rsd.serve", *options, *prm]
     with subprocess.Popen(
         command, cwd=ROOT, env=environment(VLLM_API_KEY=KEY), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as serving:
         told = lines_until(READY, serving)
         (client,) = (line for line in told if line.startswith("python -m rsd.run "))
-        yield [word for word in client.split() if word.startswith("engine")]
+        yield [word for word in client.split() if word.startswith("engine=") or ".urls=" in word]
         processes = psutil.Process(serving.pid).children(recursive=True)
         serving.send_signal(signal.SIGINT)
         assert serving.wait(60) == 0
@@ -78,9 +85,12 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_API_KEY", KEY)
 
 
-def test_the_servers_take_the_trajectories_of_the_other_engines(urls: list[str], run: Run) -> None:
-    found, expected = run("limit=50", "tag=served", *urls), run("limit=50")
+def test_the_servers_take_the_trajectories_of_the_other_engines(urls: list[str], prm: list[str], run: Run) -> None:
+    settings = ["limit=50", "delta=0.5", *prm]
+    found, expected = run(*settings, "tag=served", *urls), run(*settings)
     assert outline(found) == outline(expected)
+    proposals = [proposal for record in found.values() for proposal in record.proposals]
+    assert {proposal.accepted for proposal in proposals if proposal.origin == "draft"} == {True, False}
     for key, record in found.items():
         for a, b in zip(record.proposals, expected[key].proposals, strict=True):
             assert a.reward == pytest.approx(b.reward, abs=1e-3)
