@@ -49,9 +49,10 @@ class DeviceGate:
     def _give_turns(self) -> None:
         """Let in what waits for the running engine; or first hand over, if that has too little left."""
         waiting = {role: len(turns) for role, turns in self._waiting.items()}
-        running = self._running
-        if running is None or not self._keeps(running, waiting):
-            running = self._running = max(waiting, key=waiting.__getitem__)
+        longest: Role = max(waiting, key=waiting.__getitem__)
+        before = self._running
+        running = before if before is not None and self._keeps(before, waiting) else longest
+        self._running = running
         turns, self._waiting[running] = self._waiting[running], []
         self._inside[running] += len(turns)
         for turn in turns:
