@@ -44,9 +44,9 @@ VOCABULARY = 151_936  # of the checkpoints; the tokenizer's real tokens end befo
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of tests in two processes (``--dist loadgroup``), those that share a started engine stay together."""
+    """Of tests in two processes (``--dist loadgroup``), those that share started engines stay together."""
     for item in items:
-        if isinstance(item, pytest.Function) and {"tiny", "scored"} & set(item.fixturenames):
+        if isinstance(item, pytest.Function) and {"tiny", "scored", "urls"} & set(item.fixturenames):
             served = item.callspec.params.get("scored", "") if hasattr(item, "callspec") else ""
             item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}{served}"))
 
