@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -51,6 +52,14 @@ def command(role: Role, port: int, folder: Path, *, devices: set[int], program: 
     )
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C reaches this process, also where it was started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt_when_ready(capsys: pytest.CaptureFixture[str]) -> None:
     """Press Ctrl-C once the servers are said to answer."""
     for _ in range(600):
@@ -73,6 +82,7 @@ def left_behind(*ports: int) -> list[psutil.Process]:
     return [process for process in children if {*map(str, ports)} & {*process.cmdline()}]
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("devices", [{0}, {1}])
 def test_servers_of_one_device_start_in_turn_and_others_together(
     devices: set[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -32,7 +32,8 @@ def test_files_hold_what_load_gives(results: Path, tmp_path: Path, capsys: pytes
     runs = pq.read_table(out / "runs.parquet").to_pylist()
     assert [orjson.loads(row["settings"]) for row in runs] == [RSD, TARGET]
     diagnostics = pq.read_table(out / "proposals.parquet")["diagnostic"].to_pylist()
-    assert [told and orjson.loads(told) for told in diagnostics] == [{"target_text": "so", "target_reward": 0.5}, None]
+    told = {"target_text": "so", "target_reward": 0.5, "same_text": False}
+    assert [line and orjson.loads(line) for line in diagnostics] == [told, None]
 
 
 def test_a_part(results: Path, tmp_path: Path) -> None:
