@@ -42,15 +42,6 @@ SPREAD = {"initializer_range": 0.3, "max_position_embeddings": 512}  # of scores
 VOCABULARY = 151_936  # of the checkpoints; the tokenizer's real tokens end before 151,665
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of tests in two processes (``--dist loadgroup``), those that share started engines stay together."""
-    for item in items:
-        if isinstance(item, pytest.Function) and {"tiny", "scored", "urls"} & set(item.fixturenames):
-            served = item.callspec.params.get("scored", "") if hasattr(item, "callspec") else ""
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}{served}"))
-
-
 @pytest.fixture(scope="module")
 def loop() -> Iterator[asyncio.AbstractEventLoop]:
     """One event loop for all tests: an engine belongs to the loop that it was first used in."""
