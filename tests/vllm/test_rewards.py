@@ -37,7 +37,7 @@ ADAPTERS: dict[str, Adapter] = {
 LIMIT = 1024  # tokens of a reward model's context in these tests
 
 
-@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ADAPTERS])
+@pytest.fixture(scope="module", params=ADAPTERS)
 def scored(
     request: pytest.FixtureRequest, loop: asyncio.AbstractEventLoop
 ) -> Iterator[tuple[Adapter, Path, ProcessReward]]:

@@ -24,7 +24,7 @@ from tests.conftest import ROOT, Run, compose_config, environment
 from tests.engines.test_openai import outline
 from tests.vllm.conftest import BLOCK
 
-pytestmark = [pytest.mark.vllm, pytest.mark.xdist_group("servers")]  # one process: they share what is started
+pytestmark = pytest.mark.vllm
 KEY = "of-these-tests"
 READY = "All servers answer. Ctrl-C stops them.\n"
 
