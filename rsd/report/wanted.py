@@ -10,7 +10,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,10 +19,9 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from rsd.command import CONFIGURATION
-from rsd.config import RunConfig, check
+from rsd.config import RunConfig
 from rsd.errors import ModelError
 from rsd.identity import identify, run_id
 from rsd.methods.base import Method, Selection
@@ -38,6 +36,7 @@ if TYPE_CHECKING:
 Words = tuple[str, ...]  # key=value, of a run but for its benchmark, in one order (`ordered`)
 
 FIRST = ("model=", "method", "prm")
+_chosen: dict[Words, DictConfig] = {}  # configurations of the groups that runs choose, composed once in a process
 USUAL = "weighting=binary"  # what is meant where nothing is said
 
 
@@ -110,36 +109,13 @@ class Composed:
 @cache
 def composed(words: Words) -> Composed:
     """Compose the run with these overrides. Raises ConfigError, and Hydra's own errors."""
-    config = _configured(words)
+    config = configure(words, _chosen)
     method = method_of(config)
     try:
         identity = identify(config, method, limits_of(config)[0], data="")
     except ModelError:
         identity = None
     return Composed(config, method, identity)
-
-
-def _configured(words: Words) -> RunConfig:
-    """As `configure`, but runs that differ in plain settings only share what Hydra composes, a tenth of a second."""
-    plain = [word for word in words if not _chooses(word.partition("=")[0])]
-    config = deepcopy(_chosen(tuple(word for word in words if word not in plain)))
-    try:
-        for override in OverridesParser.create().parse_overrides(plain):
-            OmegaConf.update(config, override.get_key_element(), override.value())
-    except OmegaConfBaseException:  # no such key: Hydra tells it in its own words
-        return configure(words)
-    return check(OmegaConf.to_container(config, resolve=True))
-
-
-@cache
-def _chosen(words: Words) -> DictConfig:
-    return compose("config", overrides=list(words))
-
-
-@cache
-def _chooses(key: str) -> bool:
-    """Whether the key is a group's, or one that adds or deletes."""
-    return key.startswith(("+", "~")) or bool(GlobalHydra.instance().config_loader().get_group_options(key))
 
 
 class Index:
