@@ -22,7 +22,7 @@ from rich.table import Table
 
 from rsd.cost import ACCOUNTINGS, Accounting, ratio
 from rsd.errors import RSDError, StoreError
-from rsd.report.terminal import NONE, flops_cell, flops_unit, percent, percent_interval, times
+from rsd.report.cells import NONE, flops_cell, flops_unit, percent, percent_interval, times
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 from rsd.errors import StoreError
-from rsd.report.terminal import percent
+from rsd.report.cells import percent
 from rsd.state import State, stored_state
 from rsd.store import read_manifest
 from rsd.sweep.table import print_failures, print_states

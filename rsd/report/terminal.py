@@ -5,7 +5,7 @@ One panel of facts and one table of work and FLOPs, for 80 columns or more::
     rich.print(render(summary, title="rsd delta=0.7", seconds=12.5, questions_per_second=16.0))
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -14,11 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rsd.cost import ACCOUNTINGS, Accounting
-from rsd.report.statistics import Interval
+from rsd.report.cells import NONE, flops_cell, flops_unit, percent, percent_interval, times
 from rsd.report.summary import NEAR_DELTA, ROLES, Summary
-
-NONE = "–"
-UNITS = (("PFLOPs", 1e15), ("TFLOPs", 1e12), ("GFLOPs", 1e9), ("MFLOPs", 1e6))
 
 
 def render(
@@ -46,35 +43,6 @@ def render(
     if notes:
         parts += [Text(), Text("\n".join(notes), style="dim")]
     return Panel(Group(*parts), title=Text(title, style="bold"), title_align="left", padding=(1, 2), expand=False)
-
-
-def percent(share: float | None) -> str:
-    """A share as a percentage with one decimal; a dash for none."""
-    return NONE if share is None else f"{100 * share:.1f}%"
-
-
-def percent_interval(interval: Interval) -> str:
-    """An interval of shares, in percent."""
-    return f"[{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
-
-
-def times(ratio: float | None) -> str:
-    """A ratio of costs; a dash where not measured."""
-    return NONE if ratio is None else f"{ratio:.2f}×"
-
-
-def flops_unit(values: Iterable[float | None]) -> tuple[str, float]:
-    """The unit, and its size in FLOPs, in which the largest of `values` reads best."""
-    largest = max((value for value in values if value is not None), default=0.0)
-    return next((unit for unit in UNITS if largest >= unit[1]), UNITS[-1])
-
-
-def flops_cell(value: float | None, size: float) -> str:
-    """FLOPs in units of `size`, with three digits or more; a dash where not measured."""
-    if value is None:
-        return NONE
-    scaled = value / size
-    return f"{scaled:,.0f}" if scaled >= 100 else f"{scaled:.1f}" if scaled >= 10 else f"{scaled:.2f}"
 
 
 def _facts(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from rsd.command import CONFIGURATION
 from rsd.config import RunConfig
@@ -27,8 +27,8 @@ from rsd.identity import identify, run_id
 from rsd.methods.base import Method, Selection
 from rsd.plan import limits_of, method_of
 from rsd.store import read_manifest
+from rsd.sweep.compose import Composer
 from rsd.sweep.grids import expand
-from rsd.sweep.runs import configure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 Words = tuple[str, ...]  # key=value, of a run but for its benchmark, in one order (`ordered`)
 
 FIRST = ("model=", "method", "prm")
-_chosen: dict[Words, DictConfig] = {}  # configurations of the groups that runs choose, composed once in a process
 USUAL = "weighting=binary"  # what is meant where nothing is said
 
 
@@ -109,13 +108,18 @@ class Composed:
 @cache
 def composed(words: Words) -> Composed:
     """Compose the run with these overrides. Raises ConfigError, and Hydra's own errors."""
-    config = configure(words, _chosen)
+    config = _composer().configure(words)
     method = method_of(config)
     try:
         identity = identify(config, method, limits_of(config)[0], data="")
     except ModelError:
         identity = None
     return Composed(config, method, identity)
+
+
+@cache
+def _composer() -> Composer:
+    return Composer()
 
 
 class Index:

@@ -1,6 +1,6 @@
 """What runs would still cost, before they run: FLOPs, and time where stored runs tell how fast this machine is.
 
-    estimates = estimate(plans)
+    estimates = estimate(plans, {})
     estimates[plan.folder].flops, estimates[plan.folder].hours
 
 FLOPs are ``positions``, 2·parameters for every token that a model writes or judges. A run that has begun costs what its
@@ -19,7 +19,7 @@ import orjson
 
 from rsd.models import source_of
 from rsd.plan import Plan
-from rsd.state import state_of
+from rsd.state import State, state_of
 from rsd.store import read_lines
 
 ASSUMED = 1 / 8  # of the longest text, for an answer that nothing is known of
@@ -34,8 +34,9 @@ class Estimate:
     hours: float | None
 
 
-def estimate(plans: Iterable[Plan]) -> dict[Path, Estimate]:
-    """Of each run, and of each that draws samples for one, by folder."""
+def estimate(plans: Iterable[Plan], known: Mapping[int, State]) -> dict[Path, Estimate]:
+    """Of each run, and of each that draws samples for one, by folder; `known`: states that were read already, by the
+    plan's `id`."""
     made = [one for plan in plans for one in (plan.drawn, plan) if one is not None]
     every = {plan.folder: plan for plan in sorted(made, key=lambda plan: plan.samples)}  # the most samples count
     rates: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -43,14 +44,13 @@ def estimate(plans: Iterable[Plan]) -> dict[Path, Estimate]:
         rates[_machine(plan)] += _measured(folder)
     estimates = {}
     for folder, plan in every.items():
-        flops = _flops(plan)
+        flops = _flops(plan, known.get(id(plan)) or state_of(plan))
         done, seconds = (sum(values) for values in zip(*rates[_machine(plan)], (0.0, 0.0), strict=False))
         estimates[folder] = Estimate(flops, None if flops is None or not done else flops * seconds / done / 3600)
     return estimates
 
 
-def _flops(plan: Plan) -> float | None:
-    state = state_of(plan)
+def _flops(plan: Plan, state: State) -> float | None:
     solutions = state.asked - state.done
     summary = _read(plan.folder / "summary.json")
     if plan.drawn is None and summary.get("flops", {}).get("positions"):

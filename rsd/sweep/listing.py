@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rsd.errors import SweepError
-from rsd.report.terminal import NONE, flops_cell, flops_unit
+from rsd.report.cells import NONE, flops_cell, flops_unit
 from rsd.state import State, state_of
 from rsd.status import accuracy_in
 from rsd.sweep.estimate import Estimate, estimate
@@ -19,9 +19,11 @@ from rsd.sweep.table import print_failures, print_states
 def print_forecast(runs: Sequence[Run]) -> None:
     """Print what would run: each run's state, and what the rest of it would cost (`rsd.sweep.estimate`)."""
     states = [_state(run) for run in runs]
-    estimates = estimate(run.plan for run in runs if run.plan)
+    known = {id(run.plan): state for run, state in zip(runs, states, strict=True) if run.plan}
+    estimates = estimate((run.plan for run in runs if run.plan), known)
     costs = [_cost(run, estimates) for run in runs]
-    jobs = group([run for run in runs if not run.complete])
+    undone = [run for run, state in zip(runs, states, strict=True) if state.name != "done"]
+    jobs = group([run for run in undone if not run.complete])
     gpus = {id(run): job.gpus for job in jobs for run in job.runs}
     unit, size = flops_unit(cost.flops for cost in costs)
     print_states(

@@ -4,19 +4,12 @@ runs = plan_runs(expand(overrides), common=[])
 groups = group([run for run in runs if not run.complete])
 """
 
-import copy
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hydra import compose
-from hydra.core.global_hydra import GlobalHydra
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, OverrideType
-from omegaconf import DictConfig, OmegaConf
-
-from rsd.config import RunConfig, check
+from rsd.config import RunConfig
 from rsd.engines.base import ModelSource
 from rsd.engines.kept import KeptEngine
 from rsd.errors import ConfigError, RSDError
@@ -24,6 +17,7 @@ from rsd.models import source_of
 from rsd.plan import Plan, Questions, make_plan
 from rsd.records import Role
 from rsd.state import complete
+from rsd.sweep.compose import Composer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,42 +76,16 @@ class Group:
         return max([len(named), *(p["tensor_parallel_size"] * p["replicas"] for p in places)], default=0)
 
 
-def configure(
-    overrides: Sequence[str], composed: MutableMapping[tuple[str, ...], DictConfig] | None = None
-) -> RunConfig:
-    """Compose and check one run's configuration. Raises ConfigError, and Hydra's own errors.
-
-    `composed`: configurations of the same groups, which are then composed once, whatever the values of keys in them.
-    """
-    parsed = OverridesParser.create().parse_overrides(list(overrides))
-    values = [override for override in parsed if _is_value(override)]
-    groups = tuple(override.input_line or "" for override in parsed if override not in values)
-    composed = {} if composed is None else composed
-    if groups not in composed:
-        composed[groups] = compose("config", overrides=list(groups))
-    config = copy.deepcopy(composed[groups])
-    for override in values:
-        OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
-    return check(OmegaConf.to_container(config, resolve=True))
-
-
-def _is_value(override: Override) -> bool:
-    """Whether it sets a key that is there, and no more."""
-    key = override.key_or_group
-    plain = override.type == OverrideType.CHANGE and override.package is None and not key.startswith("hydra")
-    return plain and not GlobalHydra.instance().config_loader().get_group_options(key)
-
-
 def plan_runs(every: Sequence[tuple[str, ...]]) -> list[Run]:
     """Plan the runs with these overrides; those that ask for the same records are one.
 
     Raises ConfigError where a configuration is wrong. A run whose data or models are not there is kept, with its error.
     """
     read: dict[str, Questions] = {}
-    composed: dict[tuple[str, ...], DictConfig] = {}
+    composer = Composer()
     runs: dict[Any, Run] = {}
     for overrides in every:
-        run = planned(configure(overrides, composed), overrides, read)
+        run = planned(composer.configure(overrides), overrides, read)
         asked = (run.plan.folder, run.plan.samples, tuple(p.question_id for p in run.plan.problems)) if run.plan else ()
         runs.setdefault(asked or overrides, run)
     return list(runs.values())

@@ -11,9 +11,10 @@ from rich.console import Console
 from rsd.cost import Shape
 from rsd.errors import StoreError
 from rsd.records import EndReason, Proposal, Record, Role, Usage
+from rsd.report.cells import flops_cell, flops_unit
 from rsd.report.statistics import bootstrap, wilson
 from rsd.report.summary import Summary, summarise
-from rsd.report.terminal import flops_cell, flops_unit, render
+from rsd.report.terminal import render
 from rsd.store import GradeRecord
 
 SHAPES: dict[Role, Shape] = {

@@ -9,8 +9,8 @@ from hydra import initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from rsd.config import build
+from rsd.sweep.compose import Composer
 from rsd.sweep.grids import expand
-from rsd.sweep.runs import configure
 from tests.conftest import ROOT, SHARED
 
 EXPERIMENTS = sorted(path.stem for path in (ROOT / "experiments").glob("*.yaml"))
@@ -39,7 +39,7 @@ def covering(runs: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
 
 
 def instantiate(overrides: Sequence[str]) -> None:
-    config = configure(overrides)
+    config = Composer().configure(overrides)
     weighting = build(config.weighting, "weighting")
     build(config.method, "method", weighting=weighting, score_target=config.score_target or None)
     for key in ("benchmark", "engine", "logger"):
@@ -60,10 +60,10 @@ def test_every_sweep_composes_and_instantiates(sweep: str) -> None:
 
 
 def test_the_paper_preset_chooses_real_models_and_the_command_line_wins() -> None:
-    config = configure(["preset=paper"])
+    config = Composer().configure(["preset=paper"])
     assert (config.model.name, config.prm.name, config.benchmark["name"]) == ("qwen_math_7b", "skywork_7b", "math500")
     assert config.engine["_target_"] == "rsd.engines.vllm.VLLMEngine"
-    assert configure(["preset=paper", "model=tiny"]).model.name == "tiny"
+    assert Composer().configure(["preset=paper", "model=tiny"]).model.name == "tiny"
 
 
 MODELS = {  # family, target, draft: model=

@@ -1,0 +1,35 @@
+"""How a terminal writes numbers: shares, intervals, ratios and FLOPs."""
+
+from collections.abc import Iterable
+
+NONE = "–"
+UNITS = (("PFLOPs", 1e15), ("TFLOPs", 1e12), ("GFLOPs", 1e9), ("MFLOPs", 1e6))
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage with one decimal; a dash for none."""
+    return NONE if share is None else f"{100 * share:.1f}%"
+
+
+def percent_interval(interval: tuple[float, float]) -> str:
+    """An interval of shares, in percent."""
+    return f"[{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
+
+
+def times(ratio: float | None) -> str:
+    """A ratio of costs; a dash where not measured."""
+    return NONE if ratio is None else f"{ratio:.2f}×"
+
+
+def flops_unit(values: Iterable[float | None]) -> tuple[str, float]:
+    """The unit, and its size in FLOPs, in which the largest of `values` reads best."""
+    largest = max((value for value in values if value is not None), default=0.0)
+    return next((unit for unit in UNITS if largest >= unit[1]), UNITS[-1])
+
+
+def flops_cell(value: float | None, size: float) -> str:
+    """FLOPs in units of `size`, with three digits or more; a dash where not measured."""
+    if value is None:
+        return NONE
+    scaled = value / size
+    return f"{scaled:,.0f}" if scaled >= 100 else f"{scaled:.1f}" if scaled >= 10 else f"{scaled:.2f}"
