@@ -10,12 +10,18 @@ What is missing is left empty; the runs that would fill it are listed with their
 
 import argparse
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rsd.errors import ReportError, RSDError
+
+if TYPE_CHECKING:
+    from rsd.report.tables.cells import Stored
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,30 +47,47 @@ def report(results: Path, overrides: Sequence[str] = (), chosen: Sequence[str] |
 
     Raises ReportError where there is no run or no such preset, before anything is written.
     """
-    from rsd.report import load
-    from rsd.report.figures import write_all
-    from rsd.report.missing import lacking
     from rsd.report.tables.cells import Stored
-    from rsd.report.tables.layout import PAPER
-    from rsd.report.tables.write import write_tables
     from rsd.report.wanted import configuration, presets
 
     stored = Stored.read(results)
-    lines = []
     with configuration():
         known = presets()
         for preset in set(chosen or ()) - set(known):
             raise ReportError(f"--preset {preset}: there are {', '.join(known)}.")
-        for preset in chosen or known:
-            part = "" if preset == PAPER else preset  # the paper's stand at the top
-            tables = write_tables(stored, preset, overrides, results / "tables" / part)
-            figures = write_all(partial(load, results), results / "figures" / part, preset, overrides)
-            lines.append(
-                f"preset={preset}: {len(tables)} files in {results / 'tables' / part}, {len(figures)} in "
-                f"{results / 'figures' / part}."
-            )
-            lines += lacking(preset, stored.index, overrides, results)
+        first, *others = chosen or known
+        with ExitStack() as stack:
+            elsewhere = [stack.enter_context(_started(results, overrides, preset)) for preset in others]
+            lines = _write(stored, results, overrides, first)
+            for process in elsewhere:
+                output, error = process.communicate()
+                if process.returncode:
+                    raise ReportError(error.strip())
+                lines += output.splitlines()
     return lines
+
+
+def _write(stored: "Stored", results: Path, overrides: Sequence[str], preset: str) -> list[str]:
+    from rsd.report import load
+    from rsd.report.figures import write_all
+    from rsd.report.missing import lacking
+    from rsd.report.tables.layout import PAPER
+    from rsd.report.tables.write import write_tables
+
+    part = "" if preset == PAPER else preset  # the paper's stand at the top
+    tables = write_tables(stored, preset, overrides, results / "tables" / part)
+    figures = write_all(partial(load, results), results / "figures" / part, preset, overrides)
+    written = (
+        f"preset={preset}: {len(tables)} files in {results / 'tables' / part}, {len(figures)} in "
+        f"{results / 'figures' / part}."
+    )
+    return [written, *lacking(preset, stored.index, overrides, results)]
+
+
+def _started(results: Path, overrides: Sequence[str], preset: str) -> subprocess.Popen[str]:
+    """A process that writes the reports of one preset: drawing is most of the time, and keeps one core busy."""
+    command = [sys.executable, "-m", "rsd.report", "--results", str(results), "--preset", preset, *overrides]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 if __name__ == "__main__":
