@@ -26,10 +26,10 @@ class InstantGrader:
 
 
 def whole_run(
-    method: Method, models: Models, decoding: Decoding, problems: Sequence[Problem]
+    method: Method, models: Models, decoding: Decoding, problems: Sequence[Problem], concurrency: int | None = None
 ) -> tuple[float, list[Record]]:
-    """Seconds of the run, all questions in flight, and its records in the order of `problems`."""
-    return asyncio.run(run(method, models, decoding, problems))
+    """Seconds of the run, `concurrency` or all questions in flight, and its records in the order of `problems`."""
+    return asyncio.run(run(method, models, decoding, problems, concurrency))
 
 
 async def run(

@@ -11,7 +11,18 @@ from collections.abc import Iterator
 
 from transformers.utils import logging
 
-from tests.benchmarks import generation, grading, lockstep, overhead, reports, scheduling, shares, startup
+from tests.benchmarks import (
+    generation,
+    grading,
+    latency,
+    lockstep,
+    overhead,
+    reports,
+    scheduling,
+    served,
+    shares,
+    startup,
+)
 from tests.benchmarks.figures import Figure
 
 
@@ -23,9 +34,11 @@ def figures() -> Iterator[Figure]:
     yield from generation.measure("draft", "S", claimed=False)
     yield from lockstep.measure()
     yield from shares.measure()
+    yield from latency.measure()
     yield from grading.measure()
     yield from reports.measure()
     yield from scheduling.measure()
+    yield from served.measure()
 
 
 def main() -> int:
