@@ -4,10 +4,11 @@ r"""Grade responses from asyncio, as many at once as there are worker processes:
         grade = await grader.grade(gold="7", response=r"... \boxed{7}")  # Grade(correct=True, ...)
         index = await grader.first_equal("7.0", ["8", "7"])  # 1
 
-Only answers that differ from the gold as text go to a process.
+Only answers that differ from the gold as text go to a process, and of these no whole numbers.
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from rsd.grading.worker import GradingError, Worker
 from rsd.records import Kind
 
 Reason = Literal["equal", "different", "no answer", "ungradable gold", "not graded", "timeout", "crash"]
+INTEGER = re.compile(r"0|-?[1-9]\d*", re.ASCII)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -112,7 +114,15 @@ class Grader:
             return Grade(False, extracted, "ungradable gold")
         if extracted is None or not extracted.strip():
             return Grade(False, extracted, "no answer")
-        return Grade(True, extracted, "equal") if extracted.strip() == gold.strip() else extracted
+        if extracted.strip() == gold.strip():
+            return Grade(True, extracted, "equal")
+        if kind == "math" and self._are_integers(extracted, gold):
+            return Grade(False, extracted, "different")
+        return extracted
+
+    def _are_integers(self, *answers: str) -> bool:
+        """Whether all are whole numbers as they are usually written, which are equal only where their texts are."""
+        return self.name == "default" and all(INTEGER.fullmatch(answer.strip()) for answer in answers)
 
     def _extracted(self, response: str, kind: Kind, choices: Sequence[str] | None) -> str | None:
         if self.name == "reference":
@@ -133,6 +143,8 @@ class Grader:
         return Grade(reason == "equal", understood if kind == "choice" else answer, reason)
 
     def _first_equal(self, answer: str, others: Sequence[str]) -> int | None:
+        if self._are_integers(answer, *others):
+            return next((index for index, other in enumerate(others) if other.strip() == answer.strip()), None)
         sound = [index for index, other in enumerate(others) if other not in self._poisoned]
         if answer in self._poisoned or not sound:
             return None

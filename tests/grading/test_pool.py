@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import rsd
 from rsd.errors import RSDError
 from rsd.grading import Grade, Grader
+from rsd.grading.equivalence import equivalent_here
 from rsd.grading.classes import AnswerClasses
 
 ROOT = Path(rsd.__file__).parents[1]
@@ -75,7 +76,16 @@ def test_decided_without_a_process() -> None:
         assert asyncio.run(grader.grade(gold="7", response="The answer is 7.")) == Grade(True, "7", "equal")
         assert grade(grader, "7", " ") == Grade(False, " ", "no answer")
         assert grade(grader, " ", "7") == Grade(False, "7", "ungradable gold")
+        assert grade(grader, "-7", "7 ") == Grade(False, "7 ", "different")
+        assert asyncio.run(grader.first_equal("7", ["-7", "70", " 7"])) == 2
+        assert asyncio.run(grader.first_equal("7", ["0"])) is None
         assert worker_pids() == before
+
+
+@pytest.mark.parametrize(("a", "b"), [("0", "1"), ("-5", "5"), ("99999", "100000"), (str(10**30), str(10**30 + 1))])
+def test_whole_numbers_that_differ_as_text_differ_by_every_rule(a: str, b: str) -> None:
+    assert not equivalent_here(a, b)
+    assert not equivalent_here(b, a)
 
 
 def test_importing_is_light() -> None:
