@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import rsd
 from rsd.errors import RSDError
 from rsd.grading import Grade, Grader
-from rsd.grading.equivalence import equivalent_here
 from rsd.grading.classes import AnswerClasses
+from rsd.grading.equivalence import equivalent_here
 
 ROOT = Path(rsd.__file__).parents[1]
 ENDLESS = r"\sum_{n=1}^{10^{9}} n!"  # math-verify adds term after term
