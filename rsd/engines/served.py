@@ -48,6 +48,11 @@ class Replicas:
     async def shutdown(self) -> None:
         """Stop the engines and their processes, all at the same time: vLLM waits seconds for each."""
         ending, self._engines = self._engines, []  # vLLM ends an engine again when it is collected: keep none
+        for engine in ending:
+            if (
+                engine.output_handler is not None
+            ):  # or it would take the end of its processes for an accident, and say so
+                engine.output_handler.cancel()
         await asyncio.gather(*(asyncio.to_thread(engine.shutdown) for engine in ending))
 
     async def request(self, context: Context, call: str, parameters: Any) -> Any:

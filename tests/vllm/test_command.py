@@ -45,6 +45,7 @@ def test_a_real_model_solves_real_questions_step_by_step(smollm: Path, skywork: 
     )  # fmt: skip
     _, errors = started.communicate(timeout=600)
     assert started.returncode == 0, errors
+    assert "Traceback" not in errors
     assert not orphans(started.pid)
     assert float(re.findall(r"largest difference is ([\d.e-]+)\.", errors)[0]) < 1e-3
     (folder,) = (tmp_path / "runs" / "gsm8k").iterdir()
