@@ -49,9 +49,7 @@ class Replicas:
         """Stop the engines and their processes, all at the same time: vLLM waits seconds for each."""
         ending, self._engines = self._engines, []  # vLLM ends an engine again when it is collected: keep none
         for engine in ending:
-            if (
-                engine.output_handler is not None
-            ):  # or it would take the end of its processes for an accident, and say so
+            if engine.output_handler is not None:  # else it takes their end for an accident, and says so
                 engine.output_handler.cancel()
         await asyncio.gather(*(asyncio.to_thread(engine.shutdown) for engine in ending))
 
