@@ -102,6 +102,10 @@ def measure() -> Iterator[Figure]:
             yield Figure(f"{name}one device, {scheduling}: lock-step of all {QUESTIONS} / ours", whole / seconds, "x")
     for size, costs in (("7B", SMALL), ("72B", LARGE)):
         for flight in FLIGHTS:
-            alone, _ = virtually(target_alone(costs, problems, flight, copies=3))
-            rsd, _ = virtually(ours(simulated([Device() for _ in range(3)], costs), problems, flight))
-            yield Figure(f"virtual clock, {flight} in flight, 3 devices: {size} target on each / RSD", alone / rsd, "x")
+            for count in (3, 1):
+                alone, _ = virtually(target_alone(costs, problems, flight, copies=count))
+                models = simulated([Device() for _ in range(count)], costs)
+                used = gated(models, SCHEDULINGS["gated"]) if count == 1 else models
+                rsd, _ = virtually(ours(used, problems, flight))
+                name = f"virtual clock, {flight} in flight, {count} device{'s' if count > 1 else ''}: "
+                yield Figure(f"{name}{size} target alone / RSD", alone / rsd, "x")
