@@ -31,15 +31,32 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class MergedConfig(Section):
+    """Which models `rsd.merge` makes a checkpoint of, and the policy's share in it."""
+
+    policy: str
+    prm: str
+    weight: Annotated[float, Ge(0), Le(1)]
+
+
+class MergeConfig(MergedConfig):
+    """What the command that merges is told."""
+
+    weight: Annotated[float, Ge(0), Le(1)] = 0.6
+    merge: Annotated[tuple[Literal["blocks", "norm", "embeddings"], ...], MinLen(1)] = ("blocks",)
+    out: str
+
+
 class PolicyConfig(Section):
     """One policy: a hub id or a local folder; `context` is the most tokens it can read, `parameters` how
-    many it should have (null: unknown)."""
+    many it should have (null: unknown). `merged`: what its folder is made of, where `rsd.merge` makes it."""
 
     path: str
     revision: str | None = None
     dtype: Literal["float32", "bfloat16", "float16"]
     context: Annotated[int, Ge(1)]
     parameters: Annotated[int, Ge(1)] | None = None
+    merged: MergedConfig | None = None
 
 
 class ModelConfig(Section):
@@ -78,7 +95,7 @@ class PRMConfig(Section):
     """A process reward model; `adapter` is the class in ``rsd/rewards`` that knows its format.
 
     `max_length` is the most tokens of question and steps together, `context` how many it was trained on,
-    `parameters` how many it should have, head included (null: unknown).
+    `parameters` how many it should have, head included (null: unknown), `merged` as of a policy.
     """
 
     name: FolderName
@@ -89,6 +106,7 @@ class PRMConfig(Section):
     max_length: Annotated[int, Ge(1)]
     context: Annotated[int, Ge(1)] | None = None
     parameters: Annotated[int, Ge(1)] | None = None
+    merged: MergedConfig | None = None
 
 
 class SamplingConfig(Section):
@@ -179,7 +197,7 @@ class ServeConfig(RunConfig):
     port: Annotated[int, Ge(1), Le(65535)]
 
 
-Kind = TypeVar("Kind", bound=RunConfig)
+Kind = TypeVar("Kind", bound=Section)
 
 
 def check(values: Any) -> RunConfig:
@@ -188,7 +206,7 @@ def check(values: Any) -> RunConfig:
 
 
 def check_as(kind: type[Kind], values: Any) -> Kind:
-    """Validate the composed configuration of a command that takes a `kind` of it. Raises ConfigError."""
+    """Validate what a command was told, by the `kind` that it takes. Raises ConfigError."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:
