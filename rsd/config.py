@@ -38,6 +38,11 @@ class MergedConfig(Section):
     prm: str
     weight: Annotated[float, Ge(0), Le(1)]
 
+    def command(self, out: str) -> str:
+        """What makes it in the folder `out`."""
+        told = f"policy={self.policy} prm={self.prm} weight={self.weight:g} out={out}"
+        return f"python -m rsd.merge {told}"
+
 
 class MergeConfig(MergedConfig):
     """What the command that merges is told."""
@@ -155,6 +160,7 @@ class RunConfig(Section):
     memo: bool
     retry_failed: bool
     check: bool
+    merge_weight: Annotated[float, Ge(0), Le(1)]
     score_target: Literal["rejected", "all"] | Literal[False]
     tag: FolderName | None
     dry_run: bool

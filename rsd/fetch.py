@@ -17,7 +17,7 @@ from omegaconf import DictConfig
 
 from rsd.benchmarks.hub import HubBenchmark
 from rsd.command import CONFIGURATION, attempt, leave, status
-from rsd.config import RunConfig, build
+from rsd.config import PolicyConfig, PRMConfig, RunConfig, build
 from rsd.errors import ModelError
 from rsd.identity import local_folder
 
@@ -40,8 +40,8 @@ def fetch(config: RunConfig) -> None:
 
 def _wanted(config: RunConfig) -> Iterator[tuple[str, str, str | None]]:
     """Key, path and revision of every model; of merged ones, of what they are made of."""
-    models = {**{f"model.{role}": policy for role, policy in config.model.policies.items()}, "prm": config.prm}
-    for key, model in models.items():
+    models: dict[str, PolicyConfig | PRMConfig] = {f"model.{role}": p for role, p in config.model.policies.items()}
+    for key, model in (models | {"prm": config.prm}).items():
         if model.merged is None:
             yield f"{key}.path", model.path, model.revision
         else:

@@ -135,6 +135,7 @@ async def _run(
             "memo": equipment.memo is not None,  # such a run's time is not what it takes alone
             "questions": len({problem.question_id for problem, _ in jobs}),
             "solutions": len(jobs),
+            "weights": dict(plan.engine.weights()),  # bytes in memory
             "prm_check": await _checked_rewards(plan, models),
         }
         files["invocations"].append(orjson.dumps(line))

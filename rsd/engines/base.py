@@ -224,6 +224,11 @@ class Engine(Protocol):
         """Shape of each loaded model."""
         ...
 
+    def weights(self) -> Mapping[Role, int]:
+        """Bytes of weights that each model takes, all copies together; weights that two models have in common count
+        for the first of them only, where they are loaded once. Nothing where the engine does not load them itself."""
+        ...
+
     def totals(self) -> Mapping[Role, Totals]:
         """Physical totals of each loaded model so far."""
         ...

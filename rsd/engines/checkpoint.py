@@ -42,6 +42,12 @@ def weights_in(source: ModelSource) -> dict[str, Path]:
     return {}
 
 
+def in_common(one: ModelSource, other: ModelSource) -> set[str]:
+    """Names of the weights that lie in the very same files in both checkpoints, as `rsd.merge` makes them."""
+    files = {name: path.resolve() for name, path in weights_in(other).items()}
+    return {name for name, path in weights_in(one).items() if files.get(name) == path.resolve()}
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[Callable[[str], torch.Tensor]]:
     """A file of weights, of which each is read when it is asked for by its name."""
