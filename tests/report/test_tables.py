@@ -292,7 +292,7 @@ def test_the_papers_layout(tmp_path: Path) -> None:
     assert (orm["win_rate_pct"], orm["win_rate_pct_paper"]) == ("", "18.85")
 
 
-@pytest.mark.parametrize("name", ["table2", "table3", "table5", "tableB1", "tableB2"])
+@pytest.mark.parametrize("name", ["table2", "table3", "table4", "table5", "tableB1", "tableB2", "tableB3"])
 def test_rows_of_an_experiment_stand_in_the_order_of_the_paper(name: str) -> None:
     """What orders the rows of any preset gives the paper's own rows with the paper's models."""
 
