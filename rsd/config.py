@@ -160,6 +160,7 @@ class RunConfig(Section):
     memo: bool
     retry_failed: bool
     check: bool
+    reward_transform: Literal["sigmoid"] | None
     merge_weight: Annotated[float, Ge(0), Le(1)]
     score_target: Literal["rejected", "all"] | Literal[False]
     tag: FolderName | None

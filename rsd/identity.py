@@ -39,6 +39,7 @@ def identify(config: RunConfig, method: Method | Selection, limits: Limits, *, d
             models[role] = {
                 **resolve(_made(prm, "prm.path"), prm.revision, "prm.path"),
                 **{"dtype": prm.dtype, "adapter": prm.adapter, "max_length": prm.max_length},
+                **({"transform": config.reward_transform} if config.reward_transform else {}),
                 **_engine_arguments(config, role),
             }
         else:

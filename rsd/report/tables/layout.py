@@ -99,9 +99,7 @@ def rows(layout: Layout, chosen: str, overrides: Sequence[str] = ()) -> list[Row
 
     if chosen == PAPER:
         return [
-            row(
-                {label: printed[label] for label in layout.labels}, _swept(printed["run"], overrides), _starred(printed)
-            )
+            row({label: printed[label] for label in layout.labels}, swept(printed["run"], overrides), _starred(printed))
             for printed in numbers(layout.name)
         ]
     return [
@@ -152,7 +150,7 @@ def _starred(printed: Mapping[str, str]) -> Mapping[str, str]:
     return {**printed, **{f"{column}_delta": same[0][column] for column in BENCHMARKS if column in same[0]}}
 
 
-def _swept(run: str, overrides: Sequence[str]) -> list[Words]:
+def swept(run: str, overrides: Sequence[str]) -> list[Words]:
     """The runs that a row of the paper names: one for each of several thresholds."""
     if not run:
         return []
