@@ -50,7 +50,7 @@ def identify(config: RunConfig, method: Method | Selection, limits: Limits, *, d
         "models": models,
         "sampling": config.sampling.model_dump(),
         "limits": asdict(limits),
-        "step": asdict(config.step),
+        "step": config.step.told,
         "benchmark": {"name": config.benchmark["name"], "data": data},
         "seed": config.seed,
         "tag": config.tag,

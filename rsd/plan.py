@@ -92,6 +92,7 @@ def make_plan(
             )
     limits, notes = limits_of(config)
     method.check(limits)
+    _check_step(config)
     benchmark = _questions(config, {} if read is None else read)
     everything = benchmark.problems
     if benchmark.size is not None and len(everything) != benchmark.size:
@@ -166,6 +167,18 @@ def _drawing(config: RunConfig, method: Selection) -> RunConfig:
     """The run that draws the samples which `method` chooses among."""
     sample = {"_target_": "rsd.methods.single.Single", "role": method.role, "n": method.n}
     return config.model_copy(update={"method": sample})
+
+
+def _check_step(config: RunConfig) -> None:
+    """Raises ConfigError where the engine cannot end steps by the rule."""
+    if config.step.pattern is None:
+        return
+    engine = locate(config.engine.get("_target_"), "engine._target_")
+    if not getattr(engine, "matches_patterns", False):
+        raise ConfigError(
+            f"step.pattern: {engine.__name__} ends a step at a string or after a number of tokens, not where a pattern "
+            "matches; set step.delimiter or step.tokens in its place, or engine=transformers."
+        )
 
 
 def _check_range(config: RunConfig, method: Method | Selection, delta: float | None, adapter: Adapter) -> None:

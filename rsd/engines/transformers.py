@@ -11,7 +11,7 @@ most rows ready. Questions gather before each model that way, and its forward pa
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import torch
 from annotated_types import Ge, Gt
@@ -40,6 +40,8 @@ class TransformersEngine:
     sequences come on top while they run. `max_rows`: most sequences of a model that run at a time;
     further requests wait. `threads`: of torch, null for its default.
     """
+
+    matches_patterns: ClassVar[bool] = True
 
     def __init__(
         self,
