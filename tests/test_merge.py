@@ -1,8 +1,10 @@
 """Merged checkpoints: what each role reads of them, what is refused, and that a broken-off merge leaves nothing."""
 
+import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,13 @@ from rsd.engines.base import ModelSource
 from rsd.engines.classifiers import Qwen2ForPrmModel, load_classifier
 from rsd.engines.loading import load_model
 from rsd.errors import ConfigError, ModelError, StoreError
+from rsd.invocation import invoke
 from rsd.merge import main, merge
-from tests.conftest import ROOT
+from rsd.models import load_models
+from rsd.plan import Plan, make_plan
+from rsd.records import Role
+from rsd.rewards.check import fixed_rewards
+from tests.conftest import ROOT, compose_config
 
 WEIGHTS = ROOT / "rsd" / "tiny" / "weights"
 IDS = torch.tensor([[3, 50, 60, 70, 8, 9, 100]])
@@ -252,3 +259,58 @@ def test_memory_is_that_of_a_shard_not_of_a_model(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=True)
     # a shard of each and of what is made of them, and the bytes that are written of it: four of the sixteen and more
     assert float(done.stdout.split()[-1]) < 5 * 16
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory, tied: Pair) -> Path:
+    """A results folder with the merged models that ``model=tiny_merged_draft`` looks for."""
+    folder = tmp_path_factory.mktemp("results")
+    merged(tied, folder / "merged" / "tiny_s-0.9", weight=0.9)
+    return folder
+
+
+def test_one_module_serves_both_roles(results: Path) -> None:
+    """The scores are those of a reward model by itself, and weights in common are in memory once."""
+    plan = make_plan(compose_config("model=tiny_merged_draft", "merge_weight=0.9", f"results_dir={results}"))
+    alone = make_plan(compose_config("model=tiny_merged_draft", "merge_weight=0.9", f"results_dir={results}"))
+
+    async def rewards(plan: Plan, roles: list[Role]) -> tuple[list[float], Mapping[Role, int], tuple[str, ...]]:
+        models = load_models(plan, roles)
+        assert models.prm is not None
+        try:
+            return await fixed_rewards(models.prm), plan.engine.weights(), models.remarks
+        finally:
+            await plan.engine.close()
+
+    expected, whole, _ = asyncio.run(rewards(alone, ["prm"]))
+    found, weights, remarks = asyncio.run(rewards(plan, ["draft", "target", "prm"]))
+    assert found == expected
+    blocks = (results / "merged" / "tiny_s-0.9" / "merged-00001.safetensors").stat().st_size
+    assert whole["prm"] - weights["prm"] == pytest.approx(blocks, abs=4000)  # less the file's header
+    assert weights["draft"] == 4 * 137_984
+    assert remarks == ("draft (0.5 MiB) and prm are one set of weights, beside 0.1 MiB of prm.",)
+
+
+def test_a_run_records_what_its_weights_take(results: Path) -> None:
+    config = compose_config("model=tiny_merged_draft", "merge_weight=0.9", f"results_dir={results}", "limit=4")
+    invoke(config)
+    lines = (make_plan(config).folder / "invocations.jsonl").read_text().splitlines()
+    told = json.loads(lines[-1])["weights"]
+    assert told["prm"] < told["draft"] == 4 * 137_984
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["merge_weight=0.5"], r"model\.draft\.path: there is no merged model in .*/tiny_s-0\.5; make it with python "
+         r"-m rsd\.merge policy=.*/s prm=.*/prm_s weight=0\.5 out=.*/merged/tiny_s-0\.5$"),
+        (["merge_weight=0.5", "method=best_of_n", "method.role=target"], r"prm\.path: there is no merged .* weight=0"),
+        (["merge_weight=0.5", "model.draft.path=${results_dir}/merged/tiny_s-0.9"],
+         r"model\.draft\.path: .* was merged with weight=0\.9, .* says 0\.5; set merge_weight=0\.9"),
+    ],
+)  # fmt: skip
+def test_a_merged_model_that_is_not_there_is_a_sentence_with_the_command(
+    results: Path, overrides: list[str], sentence: str
+) -> None:
+    with pytest.raises(ModelError, match=sentence):
+        make_plan(compose_config("model=tiny_merged_draft", f"results_dir={results}", *overrides))
