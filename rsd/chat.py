@@ -14,3 +14,11 @@ def chat_text(tokenizer: "PreTrainedTokenizerBase", question: str, system: str |
     messages.append({"role": "user", "content": question})
     text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, date_string=DATE)
     return str(text)
+
+
+def closing_text(tokenizer: "PreTrainedTokenizerBase") -> str:
+    """The text behind a finished answer of the assistant."""
+    mark = "answer"
+    messages = [{"role": "user", "content": "question"}, {"role": "assistant", "content": mark}]
+    text = str(tokenizer.apply_chat_template(messages, tokenize=False, date_string=DATE))
+    return text.rpartition(mark)[2]

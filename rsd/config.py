@@ -31,15 +31,37 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class MergedConfig(Section):
+    """Which models `rsd.merge` makes a checkpoint of, and the policy's share in it."""
+
+    policy: str
+    prm: str
+    weight: Annotated[float, Ge(0), Le(1)]
+
+    def command(self, out: str) -> str:
+        """What makes it in the folder `out`."""
+        told = f"policy={self.policy} prm={self.prm} weight={self.weight:g} out={out}"
+        return f"python -m rsd.merge {told}"
+
+
+class MergeConfig(MergedConfig):
+    """What the command that merges is told."""
+
+    weight: Annotated[float, Ge(0), Le(1)] = 0.6
+    merge: Annotated[tuple[Literal["blocks", "norm", "embeddings"], ...], MinLen(1)] = ("blocks",)
+    out: str
+
+
 class PolicyConfig(Section):
     """One policy: a hub id or a local folder; `context` is the most tokens it can read, `parameters` how
-    many it should have (null: unknown)."""
+    many it should have (null: unknown). `merged`: what its folder is made of, where `rsd.merge` makes it."""
 
     path: str
     revision: str | None = None
     dtype: Literal["float32", "bfloat16", "float16"]
     context: Annotated[int, Ge(1)]
     parameters: Annotated[int, Ge(1)] | None = None
+    merged: MergedConfig | None = None
 
 
 class ModelConfig(Section):
@@ -78,7 +100,7 @@ class PRMConfig(Section):
     """A process reward model; `adapter` is the class in ``rsd/rewards`` that knows its format.
 
     `max_length` is the most tokens of question and steps together, `context` how many it was trained on,
-    `parameters` how many it should have, head included (null: unknown).
+    `parameters` how many it should have, head included (null: unknown), `merged` as of a policy.
     """
 
     name: FolderName
@@ -89,6 +111,7 @@ class PRMConfig(Section):
     max_length: Annotated[int, Ge(1)]
     context: Annotated[int, Ge(1)] | None = None
     parameters: Annotated[int, Ge(1)] | None = None
+    merged: MergedConfig | None = None
 
 
 class SamplingConfig(Section):
@@ -137,6 +160,8 @@ class RunConfig(Section):
     memo: bool
     retry_failed: bool
     check: bool
+    reward_transform: Literal["sigmoid"] | None
+    merge_weight: Annotated[float, Ge(0), Le(1)]
     score_target: Literal["rejected", "all"] | Literal[False]
     tag: FolderName | None
     dry_run: bool
@@ -179,7 +204,7 @@ class ServeConfig(RunConfig):
     port: Annotated[int, Ge(1), Le(65535)]
 
 
-Kind = TypeVar("Kind", bound=RunConfig)
+Kind = TypeVar("Kind", bound=Section)
 
 
 def check(values: Any) -> RunConfig:
@@ -188,7 +213,7 @@ def check(values: Any) -> RunConfig:
 
 
 def check_as(kind: type[Kind], values: Any) -> Kind:
-    """Validate the composed configuration of a command that takes a `kind` of it. Raises ConfigError."""
+    """Validate what a command was told, by the `kind` that it takes. Raises ConfigError."""
     try:
         return kind.model_validate(values)
     except ValidationError as error:

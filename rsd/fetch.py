@@ -7,14 +7,17 @@ Both share the cache of ``HF_HOME``. Every role is fetched, whether or not a met
 already, and local paths, cost nothing.
 """
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import hydra
 from huggingface_hub import HfApi, snapshot_download
-from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+from huggingface_hub.errors import GatedRepoError, LocalEntryNotFoundError, RepositoryNotFoundError
 from omegaconf import DictConfig
 
 from rsd.benchmarks.hub import HubBenchmark
 from rsd.command import CONFIGURATION, attempt, leave, status
-from rsd.config import RunConfig, build
+from rsd.config import PolicyConfig, PRMConfig, RunConfig, build
 from rsd.errors import ModelError
 from rsd.identity import local_folder
 
@@ -27,13 +30,35 @@ def fetch(config: RunConfig) -> None:
 
     Raises ModelError or DataError, with the key to change, where one cannot be had.
     """
-    wanted = [(f"model.{role}.path", p.path, p.revision) for role, p in config.model.policies.items()]
-    for key, path, revision in [*wanted, ("prm.path", config.prm.path, config.prm.revision)]:
+    for key, path, revision in dict.fromkeys(_wanted(config)):
         if local_folder(path, key) is None:
             print(f"{path}: {_fetch_model(key, path, revision) / 1e9:.2f} GB", flush=True)
     benchmark = build(config.benchmark, "benchmark")
     if isinstance(benchmark, HubBenchmark) and benchmark.path is None and benchmark.hub is not None:
         print(f"{benchmark.hub}: {benchmark.download()} rows")
+
+
+def _wanted(config: RunConfig) -> Iterator[tuple[str, str, str | None]]:
+    """Key, path and revision of every model; of merged ones, of what they are made of."""
+    models: dict[str, PolicyConfig | PRMConfig] = {f"model.{role}": p for role, p in config.model.policies.items()}
+    for key, model in (models | {"prm": config.prm}).items():
+        if model.merged is None:
+            yield f"{key}.path", model.path, model.revision
+        else:
+            yield f"{key}.merged.policy", model.merged.policy, None
+            yield f"{key}.merged.prm", model.merged.prm, None
+
+
+def fetched(path: str, key: str) -> Path:
+    """The folder of a model, downloaded where it is neither a folder nor in the cache. Raises ModelError."""
+    folder = local_folder(path, key)
+    if folder is not None:
+        return folder
+    try:
+        return Path(snapshot_download(path, local_files_only=True))
+    except LocalEntryNotFoundError:
+        _fetch_model(key, path, None)
+        return Path(snapshot_download(path, local_files_only=True))
 
 
 def _fetch_model(key: str, path: str, revision: str | None) -> int:

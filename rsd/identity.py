@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rsd.config import RunConfig
+from rsd.config import PolicyConfig, PRMConfig, RunConfig
 from rsd.errors import ModelError
 from rsd.methods.base import Method, Selection, models_of
 from rsd.methods.decoding import Limits
@@ -37,8 +37,9 @@ def identify(config: RunConfig, method: Method | Selection, limits: Limits, *, d
         if role == "prm":
             prm = config.prm
             models[role] = {
-                **resolve(prm.path, prm.revision, "prm.path"),
+                **resolve(_made(prm, "prm.path"), prm.revision, "prm.path"),
                 **{"dtype": prm.dtype, "adapter": prm.adapter, "max_length": prm.max_length},
+                **({"transform": config.reward_transform} if config.reward_transform else {}),
                 **_engine_arguments(config, role),
             }
         else:
@@ -49,7 +50,7 @@ def identify(config: RunConfig, method: Method | Selection, limits: Limits, *, d
         "models": models,
         "sampling": config.sampling.model_dump(),
         "limits": asdict(limits),
-        "step": asdict(config.step),
+        "step": config.step.told,
         "benchmark": {"name": config.benchmark["name"], "data": data},
         "seed": config.seed,
         "tag": config.tag,
@@ -60,10 +61,28 @@ def identify_policy(config: RunConfig, role: PolicyRole) -> dict[str, Any]:
     """What the output of the family's draft or target depends on. Raises ModelError as `identify`."""
     policy = config.model.policies[role]
     return {
-        **resolve(policy.path, policy.revision, f"model.{role}.path"),
+        **resolve(_made(policy, f"model.{role}.path"), policy.revision, f"model.{role}.path"),
         **{"dtype": policy.dtype, "prompt": config.model.prompt_text or {"chat_template": config.model.system}},
         **_engine_arguments(config, role),
     }
+
+
+def _made(model: PolicyConfig | PRMConfig, key: str) -> str:
+    """The path of a model. Raises ModelError where it is to be merged first, or was merged otherwise."""
+    merged, folder = model.merged, Path(model.path)
+    if merged is None:
+        return model.path
+    out = folder.parent if isinstance(model, PRMConfig) else folder  # a merge's reward model lies within it
+    about = out / "merge.json"
+    if not about.is_file():
+        raise ModelError(f"{key}: there is no merged model in {folder}; make it with {merged.command(str(out))}")
+    weight = json.loads(about.read_text(encoding="utf-8")).get("weight")
+    if weight != merged.weight:
+        raise ModelError(
+            f"{key}: {out} was merged with weight={weight}, where the configuration says {merged.weight:g}; set "
+            f"merge_weight={weight}, or name another folder."
+        )
+    return model.path
 
 
 def _engine_arguments(config: RunConfig, role: Role) -> dict[str, Any]:

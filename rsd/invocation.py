@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 from rich.console import Console
 
+from rsd.benchmarks.alpaca_eval import write_outputs
 from rsd.config import RunConfig
 from rsd.cost import Shape
 from rsd.engines.base import Models
@@ -135,6 +136,7 @@ async def _run(
             "memo": equipment.memo is not None,  # such a run's time is not what it takes alone
             "questions": len({problem.question_id for problem, _ in jobs}),
             "solutions": len(jobs),
+            "weights": dict(plan.engine.weights()),  # bytes in memory
             "prm_check": await _checked_rewards(plan, models),
         }
         files["invocations"].append(orjson.dumps(line))
@@ -201,6 +203,8 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
     shapes = _shapes(manifest)
     context = plan.config.prm.context if plan.adapter is not None else None
     write_summary(folder, delta=plan.delta, context=context)
+    if plan.config.benchmark.get("format") == "alpaca_eval":
+        write_outputs(folder, plan.everything, records)
     summary = summarise(asked, grades, shapes, delta=plan.delta, context=context)
     view = render(
         summary,

@@ -3,7 +3,7 @@
 models = load_models(plan)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import orjson
@@ -17,6 +17,9 @@ from rsd.rewards.base import ProcessReward
 
 if TYPE_CHECKING:  # heavy, and only named here
     from transformers import PreTrainedTokenizerBase
+
+
+DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}  # bytes
 
 
 def load_models(plan: Plan, roles: Sequence[Role] | None = None) -> Models:
@@ -37,6 +40,8 @@ def load_models(plan: Plan, roles: Sequence[Role] | None = None) -> Models:
         classifier = plan.engine.load_classifier(sources["prm"])
         prm = ProcessReward(plan.adapter, classifier, max_length=sources["prm"].context)
         remarks += plan.adapter.remarks(classifier.tokenizer)
+        if plan.config.prm.merged is not None:
+            remarks += _of_merged(plan, sources)
     for role, shape in plan.engine.shapes().items():
         source = source_of(plan, role)
         if source.parameters not in (None, shape.parameters):
@@ -51,6 +56,23 @@ def load_models(plan: Plan, roles: Sequence[Role] | None = None) -> Models:
         one_tokenizer=draft is None or target is None or share_tokens(draft.tokenizer, target.tokenizer),
         remarks=tuple(remarks),
     )
+
+
+def _of_merged(plan: Plan, sources: Mapping[Role, ModelSource]) -> list[str]:
+    """Whether a policy and the PRM that were merged are one set of weights in memory."""
+    from rsd.engines.checkpoint import in_common  # loads torch
+
+    sizes = {role: size / 2**20 for role, size in plan.engine.weights().items()}
+    merged = [role for role in sources if role != "prm" and in_common(sources["prm"], sources[role])]
+    if not (merged and sizes):
+        return []
+    one, whole = merged[0], plan.engine.shapes()["prm"].parameters * DTYPES[plan.config.prm.dtype] / 2**20
+    if sizes["prm"] < whole:
+        return [f"{one} ({sizes[one]:,.1f} MiB) and prm are one set of weights, beside {sizes['prm']:,.1f} MiB of prm."]
+    return [
+        f"{one} ({sizes[one]:,.1f} MiB) and prm ({sizes['prm']:,.1f} MiB) are engines of their own, though they have "
+        "weights in common: an engine of vLLM either writes or scores."
+    ]
 
 
 def share_tokens(one: "PreTrainedTokenizerBase", other: "PreTrainedTokenizerBase") -> bool:

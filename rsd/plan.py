@@ -7,6 +7,7 @@ Raises ConfigError, DataError or ModelError with one sentence for whatever is wr
 """
 
 import json
+import math
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from rsd.loggers.base import Logger
 from rsd.methods.base import Method, Selection, models_of
 from rsd.methods.decoding import Decoding, Limits
 from rsd.records import Problem
-from rsd.rewards.base import Adapter
+from rsd.rewards.base import Adapter, squashed
 from rsd.weighting import Binary
 
 
@@ -80,8 +81,8 @@ def make_plan(
     adapter = adapter_of(config) if "prm" in method.roles else None
     weighting = getattr(method, "weighting", None)
     delta = weighting.delta if isinstance(weighting, Binary) else None
-    if adapter is not None and delta is not None:
-        _check_delta(delta, adapter)
+    if adapter is not None:
+        _check_range(config, method, delta, adapter)
     policies = config.model.policies
     for role in models_of(method):
         if role != "prm" and role not in policies:
@@ -91,6 +92,7 @@ def make_plan(
             )
     limits, notes = limits_of(config)
     method.check(limits)
+    _check_step(config)
     benchmark = _questions(config, {} if read is None else read)
     everything = benchmark.problems
     if benchmark.size is not None and len(everything) != benchmark.size:
@@ -151,7 +153,13 @@ def adapter_of(config: RunConfig) -> Adapter:
     kind = locate(config.prm.adapter, "prm.adapter")
     if Adapter not in getattr(kind, "__mro__", ()):
         raise ConfigError(f"prm.adapter={config.prm.adapter} is no adapter; derive it from rsd.rewards.base.Adapter.")
-    adapter: Adapter = kind()
+    transform = config.reward_transform
+    if transform is not None and math.isfinite(kind.bounds[1]):
+        raise ConfigError(
+            f"reward_transform={transform} is for rewards without bounds; those of prm={config.prm.name} lie in "
+            f"[{kind.bounds[0]:g}, {kind.bounds[1]:g}]."
+        )
+    adapter: Adapter = squashed(kind)() if transform is not None else kind()
     return adapter
 
 
@@ -161,9 +169,27 @@ def _drawing(config: RunConfig, method: Selection) -> RunConfig:
     return config.model_copy(update={"method": sample})
 
 
-def _check_delta(delta: float, adapter: Adapter) -> None:
+def _check_step(config: RunConfig) -> None:
+    """Raises ConfigError where the engine cannot end steps by the rule."""
+    if config.step.pattern is None:
+        return
+    engine = locate(config.engine.get("_target_"), "engine._target_")
+    if not getattr(engine, "matches_patterns", False):
+        raise ConfigError(
+            f"step.pattern: {engine.__name__} ends a step at a string or after a number of tokens, not where a pattern "
+            "matches; set step.delimiter or step.tokens in its place, or engine=transformers."
+        )
+
+
+def _check_range(config: RunConfig, method: Method | Selection, delta: float | None, adapter: Adapter) -> None:
+    """Raises ConfigError where the rewards' range is not one that the method can use."""
     low, high = adapter.bounds
-    if not low <= delta <= high:
+    if delta is not None and not low <= delta <= high:
         raise ConfigError(
             f"delta={delta:g} is outside the reward's range [{low:g}, {high:g}]; choose a value within it."
+        )
+    if method.needs_unit_reward and (low, high) != (0, 1):
+        raise ConfigError(
+            f"method '{method.name}' reads rewards in [0, 1], and those of prm={config.prm.name} have no bounds; set "
+            "reward_transform=sigmoid, or choose another weighting (binary, logistic) or aggregate."
         )

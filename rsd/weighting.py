@@ -35,6 +35,8 @@ class Weighting(Protocol):
     """Whether ω depends on the reward; if not, no PRM is needed."""
     reads_likelihoods: bool = False
     """Whether ω depends on the step's likelihoods; the target then reads every draft step."""
+    needs_unit_reward: bool = False
+    """Whether ω makes sense for rewards in [0, 1] only."""
 
     def omega(self, step: Evidence) -> float:
         """Probability in [0, 1] of keeping the step."""
@@ -80,6 +82,7 @@ class Clipping(Weighting):
     """ω(r) = min(1, max(0, r))."""
 
     reads_reward = True
+    needs_unit_reward = True
 
     def omega(self, step: Evidence) -> float:
         return min(1.0, max(0.0, step.reward))
@@ -90,6 +93,7 @@ class Sigmoidal(Weighting):
     """ω(r) = max(0, r / (1 + r)), as Table 1 prints it; 0 for every r <= 0, r < -1 included."""
 
     reads_reward = True
+    needs_unit_reward = True
 
     def omega(self, step: Evidence) -> float:
         return step.reward / (1.0 + step.reward) if step.reward > 0 else 0.0
@@ -133,6 +137,7 @@ class RewardRatio(Weighting):
     normalised: bool
     reads_reward = True
     reads_likelihoods = True
+    needs_unit_reward = True
 
     def omega(self, step: Evidence) -> float:
         if step.reward <= 0:

@@ -28,7 +28,13 @@ def test_every_option_composes_and_builds(group: str, option: str, tmp_path: Pat
             row = {"question": "1+1?", "answer": "2", "instruction": "Add.", **{name: name for name in options}}
             path.write_text(json.dumps(row))
         overrides.append(f"benchmark.path={path}")
-    plan = make_plan(compose_config(*overrides))
+    config = compose_config(*overrides)
+    for model in (*config.model.policies.values(), config.prm):
+        if model.merged is not None:  # as rsd.merge leaves it, without weights
+            out = next(path for path in (Path(model.path), Path(model.path).parent) if path.name.endswith("-0.6"))
+            Path(model.path).mkdir(parents=True, exist_ok=True)
+            (out / "merge.json").write_text(json.dumps({"weight": 0.6}))
+    plan = make_plan(config)
     assert plan.method.roles
     assert plan.size == (benchmark.get("size") or plan.size)
 

@@ -1,5 +1,7 @@
 """The paper's model families: what their names stand for, and what they bring along."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.conftest import compose_config
@@ -34,6 +36,36 @@ def test_a_family_names_its_models_and_brings_engine_benchmark_and_prm(family: s
     assert (config.prm.name, config.benchmark["name"]) == ("skywork_7b", "math500")
     assert config.engine["_target_"] == "rsd.engines.vllm.VLLMEngine"
     assert (config.limits.total_tokens, config.limits.step_tokens, config.limits.steps) == (4096, 2048, 100)
+
+
+@pytest.mark.parametrize(
+    ("family", "role", "sources"),
+    [
+        (
+            "model=qwen_math_7b_merged_draft",
+            "draft",
+            ("Qwen2.5-Math-1.5B-Instruct", "Skywork-o1-Open-PRM-Qwen-2.5-1.5B"),
+        ),
+        ("model=qwen_math_7b_merged_target", "target", ("Qwen2.5-Math-7B-Instruct", "Skywork-o1-Open-PRM-Qwen-2.5-7B")),
+        ("model=tiny_merged_draft", "draft", ("s", "prm_s")),
+        ("model=tiny_merged_target", "target", ("m", "prm_m")),
+    ],
+)
+def test_a_family_of_a_merged_model_brings_the_reward_model_it_was_merged_with(
+    family: str, role: str, sources: tuple[str, str]
+) -> None:
+    config = compose_config(family, "merge_weight=0.5", "results_dir=here")
+    policy, prm = config.model.policies[role], config.prm
+    assert policy.merged is not None
+    assert prm.merged == policy.merged
+    assert (Path(policy.merged.policy).name, Path(policy.merged.prm).name) == sources
+    assert policy.merged.weight == 0.5
+    assert prm.path == f"{policy.path}/prm"
+    assert policy.path.startswith("here/merged/")
+    assert policy.path.endswith("-0.5")
+    plain = compose_config(family.removesuffix(f"_merged_{role}"))
+    assert policy.parameters == plain.model.policies[role].parameters
+    assert config.model.policies.keys() == plain.model.policies.keys()
 
 
 def test_what_the_command_line_names_comes_first() -> None:

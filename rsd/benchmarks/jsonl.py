@@ -24,13 +24,14 @@ HINTS = {"yes": " (Yes or No)", "no": " (Yes or No)", "true": " (True or False)"
 class JsonLinesBenchmark:
     """`path` holds the rows (``.jsonl .json .parquet .csv``); `question` and `answer` name their fields; `size` is the
     whole benchmark's number of questions (null: what the file holds). A row may also have a `kind` (math, choice,
-    text) and the `choices` of a choice. `answer_hint` appends " (Yes or No)" or " (True or False)" to questions with
+    text) and the `choices` of a choice; a text needs no answer, and no row does where `answer` is null: nobody grades
+    these. `answer_hint` appends " (Yes or No)" or " (True or False)" to questions with
     such a gold answer."""
 
     name: FolderName
     path: str | None
     question: str = "question"
-    answer: str = "answer"
+    answer: str | None = "answer"
     answer_hint: bool = False
     size: int | None = None
 
@@ -66,12 +67,17 @@ class JsonLinesBenchmark:
         yield from file_rows(self.path)
 
     def _item(self, row: Row) -> Item:
-        question, answer = row.get(self.question), row.get(self.answer)
+        question, answer = row.get(self.question), "" if self.answer is None else row.get(self.answer)
         if not isinstance(question, str) or not question.strip():
             raise FormatError(f"no question in the field '{self.question}' (benchmark.question names it)")
+        kind: Any = "text" if self.answer is None else row.get("kind", "math")
+        choices = row.get("choices")
+        if answer is None and kind == "text":
+            answer = ""
         if isinstance(answer, (dict, list, type(None))):
-            raise FormatError(f"no gold answer in the field '{self.answer}' (benchmark.answer names it)")
-        kind, choices = row.get("kind", "math"), row.get("choices")
+            raise FormatError(
+                f"no gold answer in the field '{self.answer}' (benchmark.answer names it; null where there is none)"
+            )
         if kind not in ("math", "choice", "text"):
             raise FormatError(f"no kind of question in the field 'kind' (math, choice or text), but {kind!r}")
         return Item(

@@ -4,6 +4,7 @@ A method awaits ``policy.generate(context, sampling)`` and ``prm.score(question,
 batched, cached or placed where is the engine's own affair. Same call, same answer.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +23,21 @@ Call = Literal["generate", "logprobs", "score"]  # what a model is asked for
 class Sampling:
     """How one piece of text is drawn.
 
-    `temperature` 0 is greedy. `max_tokens` >= 1. `stop` ends the piece with the token that
-    completes it in the decoded output (kept); None lets the piece run to EOS. `seed` keys the draw.
+    `temperature` 0 is greedy. `max_tokens` >= 1. `stop`, a string or a pattern (where the engine `matches_patterns`),
+    ends the piece with the token that completes it in the decoded output (kept); None lets the piece run to EOS.
+    `seed` keys the draw.
     """
 
     temperature: float
     top_p: float
     max_tokens: int
     seed: int
-    stop: str | None
+    stop: str | re.Pattern[str] | None
+
+
+def completes(stop: str | re.Pattern[str], text: str) -> bool:
+    """Whether `stop` has come to stand in `text`."""
+    return stop in text if isinstance(stop, str) else stop.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +212,8 @@ class Totals:
 
 
 class Engine(Protocol):
-    """Loads models and serves them until closed."""
+    """Loads models and serves them until closed. An engine whose policies can end a piece of text where a regular
+    expression matches has ``matches_patterns = True`` in its class."""
 
     def prepare(self, sources: Mapping[Role, ModelSource], logs: Path) -> None:
         """Hear of every model of the run before the first is loaded, and of the folder for what its own
@@ -222,6 +230,11 @@ class Engine(Protocol):
 
     def shapes(self) -> Mapping[Role, Shape]:
         """Shape of each loaded model."""
+        ...
+
+    def weights(self) -> Mapping[Role, int]:
+        """Bytes of weights that each model takes, all copies together; weights that two models have in common count
+        for the first of them only, where they are loaded once. Nothing where the engine does not load them itself."""
         ...
 
     def totals(self) -> Mapping[Role, Totals]:

@@ -5,6 +5,7 @@ They are made by ``TransformersEngine.load_policy`` and ``load_classifier``.
 
 import asyncio
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +14,7 @@ from random import Random
 import torch
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
-from rsd.engines.base import Classification, Completion, Context, Logprobs, ModelSource, Sampling
+from rsd.engines.base import Classification, Completion, Context, Logprobs, ModelSource, Sampling, completes
 from rsd.engines.batcher import Request
 from rsd.engines.prompts import prompt_ids
 from rsd.engines.sampler import sample
@@ -173,9 +174,12 @@ class BatchedPolicy:
         if written[-1] in self.eos_ids:
             return "eos"
         stop = sampling.stop
-        if stop is not None and written[-1] in self._completing(stop) and stop in self._decode(written):
+        if stop is not None and self._may_complete(stop, written[-1]) and completes(stop, self._decode(written)):
             return "step"
         return "length" if len(written) >= sampling.max_tokens else None
+
+    def _may_complete(self, stop: str | re.Pattern[str], token: int) -> bool:
+        return token in self._completing(stop) if isinstance(stop, str) else True
 
     def _tokens_that_may_complete(self, stop: str) -> frozenset[int]:
         """Tokens with the last character of `stop` in them: only after these is the text looked at."""

@@ -81,6 +81,11 @@ class KeptEngine:
         shapes = self._engine.shapes() if self._engine is not None else {}
         return {role: shape for role, shape in shapes.items() if role in self._roles}
 
+    def weights(self) -> Mapping[Role, int]:
+        """Bytes of weights of each model that the present run needs."""
+        weights = self._engine.weights() if self._engine is not None else {}
+        return {role: size for role, size in weights.items() if role in self._roles}
+
     def totals(self) -> Mapping[Role, Totals]:
         """What the present run's models have run since it began."""
         totals = self._engine.totals() if self._engine is not None else {}

@@ -3,7 +3,7 @@
 model = load_model(AutoModelForCausalLM, source)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -48,6 +48,13 @@ def load_model(auto_class: Any, source: ModelSource) -> Any:
     if absent:
         raise incomplete(source, absent)
     return model.eval()
+
+
+def take_over(model: Any, other: Any, names: Iterable[str]) -> None:
+    """Let `model` use the weights `names` of `other` in the place of its own copies, which are freed."""
+    for name in names:
+        owner, _, leaf = name.rpartition(".")
+        setattr(model.get_submodule(owner), leaf, other.get_parameter(name))
 
 
 def load_tokenizer(source: ModelSource) -> PreTrainedTokenizerBase:

@@ -145,7 +145,7 @@ class MemoPolicy:
         if sampling.temperature > 0:
             return await self._policy.generate(context, sampling)
         compute = partial(self._policy.generate, context, sampling)
-        return await self._asker.ask("generate", context, compute, stop=sampling.stop, limit=sampling.max_tokens)
+        return await self._asker.ask("generate", context, compute, stop=repr(sampling.stop), limit=sampling.max_tokens)
 
     async def logprobs(self, context: Context, continuation: Sequence[int]) -> Logprobs:
         """What the model would have given each token of `continuation` after `context`."""
@@ -186,7 +186,7 @@ class _Asker:
         context: Context,
         compute: Callable[[], Awaitable[Answer]],
         *,
-        stop: str | None = None,
+        stop: str = "",
         given: tuple[int, ...] = (),
         limit: int | None = None,
     ) -> Answer:

@@ -96,6 +96,10 @@ class OpenAIEngine:
         """Shape of each model that is asked."""
         return dict(self._shapes)
 
+    def weights(self) -> Mapping[Role, int]:
+        """Nothing: servers do not tell."""
+        return {}
+
     def totals(self) -> Mapping[Role, Totals]:
         """Tokens that the models ran so far, of those whose servers tell what came from their caches (they do not of a
         PRM)."""

@@ -11,7 +11,7 @@ most rows ready. Questions gather before each model that way, and its forward pa
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import torch
 from annotated_types import Ge, Gt
@@ -22,8 +22,9 @@ from rsd.engines.assisted import AssistedPolicy
 from rsd.engines.base import Call, ModelSource, Totals
 from rsd.engines.batched import BatchedClassifier, BatchedPolicy, Submit
 from rsd.engines.batcher import Advance, Batcher, Request
+from rsd.engines.checkpoint import in_common
 from rsd.engines.classifiers import load_classifier, width
-from rsd.engines.loading import load_model, load_tokenizer, shape_of
+from rsd.engines.loading import load_model, load_tokenizer, shape_of, take_over
 from rsd.engines.row_cache import RowCache
 from rsd.records import PolicyRole, Role
 
@@ -40,6 +41,8 @@ class TransformersEngine:
     further requests wait. `threads`: of torch, null for its default.
     """
 
+    matches_patterns: ClassVar[bool] = True
+
     def __init__(
         self,
         *,
@@ -53,6 +56,7 @@ class TransformersEngine:
         self._max_rows = max_rows
         self._batchers: dict[Role, Batcher] = {}
         self._shapes: dict[Role, Shape] = {}
+        self._loaded: dict[Role, tuple[Any, ModelSource]] = {}
         self._work_arrived = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
         self._assisted: AssistedPolicy | None = None
@@ -69,12 +73,17 @@ class TransformersEngine:
             return policy
         drafter = load_model(AutoModelForCausalLM, source.drafter)
         self._shapes["draft"] = shape_of(drafter)
+        self._loaded["draft"] = drafter, source.drafter
         self._assisted = AssistedPolicy(policy, model, drafter, source.drafted)
         return self._assisted
 
     def load_classifier(self, source: ModelSource) -> BatchedClassifier:
-        """Load a sequence classifier and its tokenizer as the PRM. Raises ModelError."""
+        """Load a sequence classifier and its tokenizer as the PRM; what of its weights a loaded policy has as well it
+        takes from there. Raises ModelError."""
         model = load_classifier(source)
+        for policy, other in self._loaded.values():
+            if source.dtype == other.dtype:
+                take_over(model, policy, in_common(source, other))
         classifier = BatchedClassifier(load_tokenizer(source), width(model), self._submitter("prm"))
         self._serve("prm", model, model.score, source, classifier.advance)
         return classifier
@@ -82,6 +91,16 @@ class TransformersEngine:
     def shapes(self) -> Mapping[Role, Shape]:
         """Shape of each loaded model."""
         return dict(self._shapes)
+
+    def weights(self) -> Mapping[Role, int]:
+        """Bytes of weights of each loaded model; those in common count for the first of them."""
+        counted: set[int] = set()
+        sizes: dict[Role, int] = {}
+        for role, (model, _) in self._loaded.items():
+            own = {id(p): p.nbytes for p in model.parameters() if id(p) not in counted}
+            counted |= own.keys()
+            sizes[role] = sum(own.values())
+        return sizes
 
     def totals(self) -> Mapping[Role, Totals]:
         """Physical totals of each loaded model so far."""
@@ -109,6 +128,7 @@ class TransformersEngine:
             self._loop.cancel()
             await asyncio.wait([self._loop])
         self._batchers.clear()
+        self._loaded.clear()
 
     def _serve(self, role: Role, model: Any, head: torch.nn.Module, source: ModelSource, advance: Advance) -> None:
         row_bytes = RowCache.bytes_per_token(model.config, model.dtype) * source.context
@@ -116,6 +136,7 @@ class TransformersEngine:
         cache = RowCache(model.config, rows=rows, context=source.context, dtype=model.dtype)
         self._batchers[role] = Batcher(model.base_model, head, cache, advance)
         self._shapes[role] = shape_of(model)
+        self._loaded[role] = model, source
 
     def _submitter(self, role: Role) -> Submit:
         def submit(request: Request) -> None:

@@ -51,6 +51,7 @@ class VLLMEngine:
         self.cpu_kv_cache_gib = cpu_kv_cache_gib
         self._replicas: dict[Role, Replicas] = {}
         self._shapes: dict[Role, Shape] = {}
+        self._weights: dict[Role, int] = {}
         self._shares: dict[Role, list[Share]] = {}
         self._logs = Path()
         self._labels = 0  # width of the PRM's head
@@ -123,6 +124,10 @@ class VLLMEngine:
         """Shape of each loaded model."""
         return dict(self._shapes)
 
+    def weights(self) -> Mapping[Role, int]:
+        """Bytes of weights of all copies of each model, each of which is an engine with weights of its own."""
+        return dict(self._weights)
+
     def totals(self) -> Mapping[Role, Totals]:
         """Tokens that each loaded model ran so far, as vLLM reports them by request."""
         return {role: replicas.totals for role, replicas in self._replicas.items()}
@@ -154,11 +159,13 @@ class VLLMEngine:
             self._labels = width(model)
         self._shapes[role] = shape_of(model)
         need = need_of(role, source, model, serving)
+        self._weights[role] = round(need.weights * GIB) * serving.replicas
         if source.drafter is None:
             return need
         drafter = skeleton("draft", source.drafter)
         self._shapes["draft"] = shape_of(drafter)
         own = need_of("draft", source.drafter, drafter, serving)  # it shares the target's devices
+        self._weights["draft"] = round(own.weights * GIB) * serving.replicas
         return replace(need, weights=need.weights + own.weights, cache=need.cache + own.cache)
 
     def _start(self, role: Role, source: ModelSource) -> Replicas:

@@ -33,6 +33,11 @@ class Described(ABC):
         """Every setting that its output depends on: part of the run's identity."""
 
     @property
+    def needs_unit_reward(self) -> bool:
+        """Whether it makes sense for rewards in [0, 1] only."""
+        return False
+
+    @property
     def work(self) -> Mapping[Role, float]:
         """Tokens that each model writes or judges for one token of an answer, for estimates of cost: one at most, where
         a method does not say otherwise."""

@@ -38,6 +38,10 @@ class BestOfN(Selection):
     def settings(self) -> Mapping[str, Any]:
         return {"method": "best_of_n", "role": self.role, "n": self.n, "aggregate": self.aggregate}
 
+    @property
+    def needs_unit_reward(self) -> bool:
+        return self.aggregate == "prod"
+
     def choose(self, candidates: Sequence[Candidate]) -> int:
         """Index of the first sample of the highest value."""
         values = [self.value(candidate) for candidate in candidates]

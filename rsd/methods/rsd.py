@@ -57,6 +57,10 @@ class RSD(Method):
         return self.weighting.reads_likelihoods
 
     @property
+    def needs_unit_reward(self) -> bool:
+        return self.weighting.needs_unit_reward
+
+    @property
     def _weighting(self) -> str:
         return type(self.weighting).__name__.lower()
 

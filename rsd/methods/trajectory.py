@@ -11,6 +11,7 @@ A search extends many of them at a time: ``branch`` gives the trajectory that go
 and ``adopt`` takes one of the branches for the answer.
 """
 
+import re
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
@@ -19,9 +20,11 @@ from typing import Any
 from rsd.engines.base import Completion, Context, Models, Reward, Sampling
 from rsd.errors import ModelError, PRMContextError
 from rsd.keys import keyed_seed, uniform
-from rsd.methods.decoding import Decoding
+from rsd.methods.decoding import LACKING, TORN, Decoding
 from rsd.records import EndReason, PolicyRole, Problem, Proposal, Role, Solution, Usage
 from rsd.weighting import Verdict
+
+Stop = str | re.Pattern[str] | None
 
 
 class Trajectory:
@@ -211,22 +214,29 @@ class Trajectory:
         )
 
     async def _written_step(self, role: PolicyRole, candidate: int) -> Proposal:
-        began = self._clock()
+        began, rule = self._clock(), self._decoding.step
         room = min(self._room(), self._decoding.limits.step_tokens)
+        most = rule.tokens or room
         pieces: list[Completion] = []
-        written = 0
+        written = blanks = torn = 0
         while True:
-            piece = await self._generate(role, room - written, self._decoding.step.delimiter, pieces, candidate)
+            asked = min(room - written, 1 if torn else most)
+            piece = await self._generate(role, asked, rule.stop, pieces, candidate)
             written += len(piece.token_ids)
+            if rule.tokens and piece.finish == "length" and (torn or asked == most):
+                piece = replace(piece, finish="step")
             blank = not piece.text.strip() and piece.finish == "step"
             if blank and written >= room:  # the limit leaves it no room to become a step
                 piece = replace(piece, finish="length")
             pieces.append(piece)
-            if not blank or written >= room or len(pieces) > self._decoding.step.blank_pieces:
+            blanks += blank
+            lacking = rule.tokens is not None and piece.finish == "step" and self._text(role, pieces).endswith(TORN)
+            torn = torn + 1 if lacking else 0
+            if not (blank or torn) or written >= room or blanks > rule.blank_pieces or torn > LACKING:
                 return self._proposal(role, pieces, candidate, began)
 
     async def _generate(
-        self, role: PolicyRole, max_tokens: int, stop: str | None, before: list[Completion], candidate: int
+        self, role: PolicyRole, max_tokens: int, stop: Stop, before: list[Completion], candidate: int
     ) -> Completion:
         written = tuple(token for piece in before for token in piece.token_ids)
         return await self._models.policy(role).generate(
@@ -256,7 +266,7 @@ class Trajectory:
             parent=self._parent,
             kept=False,
             token_ids=tuple(token for piece in pieces for token in piece.token_ids),
-            text="".join(piece.text for piece in pieces),
+            text=self._text(role, pieces),
             finish=pieces[-1].finish,
             logprob_draft=logprob if role == "draft" else None,
             logprob_target=logprob if role == "target" else None,
@@ -264,6 +274,16 @@ class Trajectory:
             t0=began,
             t1=self._clock(),
         )
+
+    def _text(self, role: PolicyRole, pieces: list[Completion]) -> str:
+        """The text of the pieces; a character that ends in the next piece only all tokens together give."""
+        if not any(piece.text.endswith(TORN) for piece in pieces[:-1]):
+            return "".join(piece.text for piece in pieces)
+        ids = [token for piece in pieces for token in piece.token_ids]
+        text = self._models.policy(role).tokenizer.decode(
+            ids[:-1] if pieces[-1].finish == "eos" else ids, clean_up_tokenization_spaces=False
+        )
+        return str(text)
 
     def _note(self, proposal: Proposal) -> Proposal:
         """Enter the proposal in the log, in place of what was known of it before."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from rsd.engines.base import Classifier, Context, Reward
 from rsd.errors import ModelError, PRMContextError, RewardError
+from rsd.sigmoid import sigmoid
 
 if TYPE_CHECKING:  # heavy, and only named here
     from transformers import PreTrainedTokenizerBase
@@ -32,9 +33,14 @@ class Adapter(Protocol):
         ...
 
     def step(self, tokenizer: "PreTrainedTokenizerBase", text: str, first: bool) -> tuple[int, ...]:
-        """Token ids of one step, ending in the token where its score is read. `first`: it follows the question, not
-        another step."""
+        """Token ids of one step, ending in the token where its score is read (but for `newest`). `first`: it follows
+        the question, not another step."""
         ...
+
+    def newest(self, tokenizer: "PreTrainedTokenizerBase", text: str, first: bool) -> tuple[int, ...]:
+        """Token ids of the step that is scored, where a format closes it with something that does not stay once another
+        step follows; they end where the score is read."""
+        return self.step(tokenizer, text, first)
 
     def value(self, logits: Sequence[float]) -> float:
         """The reward, from the head's raw outputs [labels]."""
@@ -43,6 +49,19 @@ class Adapter(Protocol):
     def remarks(self, tokenizer: "PreTrainedTokenizerBase") -> list[str]:
         """Sentences on what `tokenizer` has otherwise than the documented model."""
         return []
+
+
+def squashed(kind: type[Adapter]) -> type[Adapter]:
+    """`kind` with the sigmoid of its reward, which lies in [0, 1] (``reward_transform=sigmoid``)."""
+
+    class Squashed(kind):  # type: ignore[misc, valid-type]
+        bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+        def value(self, logits: Sequence[float]) -> float:
+            return sigmoid(super().value(logits))
+
+    Squashed.__name__ = kind.__name__
+    return Squashed
 
 
 class ProcessReward:
@@ -64,6 +83,7 @@ class ProcessReward:
         # every call names the whole solution: encode each question and step once
         self._prompt = lru_cache(maxsize=4096)(partial(adapter.prompt, classifier.tokenizer))
         self._step = lru_cache(maxsize=65536)(partial(adapter.step, classifier.tokenizer))
+        self._newest = lru_cache(maxsize=4096)(partial(adapter.newest, classifier.tokenizer))
 
     def context(self, question: str, steps: Sequence[str]) -> Context:
         """What the model reads: the question and `steps` in its own format.
@@ -71,7 +91,8 @@ class ProcessReward:
         Raises PRMContextError beyond `max_length` (nothing is ever cut).
         """
         prompt = self._prompt(question)
-        response = tuple(token for n, text in enumerate(steps) for token in self._step(text, n == 0))
+        before = tuple(token for n, text in enumerate(steps[:-1]) for token in self._step(text, n == 0))
+        response = before + self._newest(steps[-1], len(steps) == 1)
         if len(prompt) + len(response) > self._max_length:
             raise PRMContextError(f"{len(prompt) + len(response)} tokens exceed prm.max_length={self._max_length}")
         return Context(prompt=prompt, response=response)
@@ -90,4 +111,4 @@ class ProcessReward:
                 f"The reward model gave {value} for step {len(steps)}, which is no reward in [{low:g}, {high:g}]; "
                 "its weights may be corrupt, or its dtype too narrow (prm.dtype)."
             )
-        return Reward(value=value, usage=replace(answer.usage, verified=len(self._step(steps[-1], len(steps) == 1))))
+        return Reward(value=value, usage=replace(answer.usage, verified=len(self._newest(steps[-1], len(steps) == 1))))

@@ -1,6 +1,8 @@
 """What holds for all methods: results depend on the question alone; wrong settings are told in a sentence."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +39,19 @@ def test_a_result_depends_on_its_question_alone(
     assert len(alone) in (2, 8)  # questions, or samples of them
     for key, record in alone.items():
         assert same_outcome(record, together[key])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_questions_without_gold_answers_are_answered_to_the_end(method: str, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    rows = ["Name three rivers.", "Mia has 47 shells. She finds 25 more. How many shells does Mia have now?"]
+    path.write_text("".join(json.dumps({"question": question}) + "\n" for question in rows))
+    told = ["benchmark=custom", f"benchmark.path={path}", "benchmark.answer=null", "limits.steps=2"]
+    records = run(*settings(method), *told)
+    assert len({record.question_id for record in records.values()}) == 2
+    assert all(record.error is None and record.proposals for record in records.values())
+    summaries = [json.loads(path.read_text()) for path in tmp_path.glob("runs/custom/*/summary.json")]
+    assert [summary["accuracy"] for summary in summaries] == [None] * len(summaries)
 
 
 @pytest.mark.parametrize("method", ["sample", "best_of_n", "beam", "rsd"])

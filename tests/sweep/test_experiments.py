@@ -80,7 +80,8 @@ BENCHMARKS = {
 }  # fmt: skip
 PRMS = {"1.5B": "prm=skywork_1p5b", "7B": "prm=skywork_7b", "Skywork-o1-Open-PRM-1.5B": "prm=skywork_1p5b",
         "Skywork-o1-Open-PRM-7B": "prm=skywork_7b", "Qwen2.5-Math-PRM-7B": "prm=qwen_prm_7b",
-        "Qwen2.5-Math-PRM-72B": "prm=qwen_prm_72b"}  # fmt: skip
+        "Qwen2.5-Math-PRM-72B": "prm=qwen_prm_72b", "1.5B*": "prm=skywork_1p5b_merged",
+        "7B*": "prm=skywork_7b_merged"}  # fmt: skip
 
 
 def wanted(row: dict[str, str]) -> list[set[str]]:
@@ -88,6 +89,8 @@ def wanted(row: dict[str, str]) -> list[set[str]]:
     target, draft = (row.get(key, "-").removeprefix("Qwen2.5-Math-Instruct-") for key in ("target", "draft"))
     draft = row.get("base_or_draft", draft)
     family, setting = row.get("family", "Qwen2.5-Math-Instruct"), row.get("setting", "")
+    merged = "_merged_draft" * draft.endswith("*") + "_merged_target" * target.endswith("*")
+    target, draft = target.rstrip("*"), draft.rstrip("*")
     model = next(
         name
         for (of, large, small), name in MODELS.items()
@@ -111,10 +114,10 @@ def wanted(row: dict[str, str]) -> list[set[str]]:
         case _:
             deltas = ["0.6", "0.7", "0.8", "0.9"] if setting == "delta*" else [row.get("delta") or number]
             methods = [{"method=rsd", f"delta={delta}"} for delta in deltas]
-    return [{f"model={model}", *method, *prm} for method in methods]
+    return [{f"model={model}{merged}", *method, *prm} for method in methods]
 
 
-@pytest.mark.parametrize("table", ["table2", "table3", "table5", "tableB1", "tableB2"])
+@pytest.mark.parametrize("table", ["table2", "table3", "table5", "tableB1", "tableB2", "tableB3"])
 def test_an_experiment_asks_for_every_cell_of_its_table(table: str) -> None:
     path: Path = SHARED / "paper" / f"{table}.csv"
     if not path.exists():

@@ -16,6 +16,7 @@ from transformers import (
     AutoTokenizer,
     LlamaConfig,
     LlamaForCausalLM,
+    LlamaForSequenceClassification,
     MistralConfig,
     MistralForCausalLM,
     PreTrainedConfig,
@@ -102,6 +103,15 @@ def rlhflow(tmp_path_factory: pytest.TempPathFactory, llama: PreTrainedTokenizer
     folder = tmp_path_factory.mktemp("rlhflow") / "checkpoint"
     shutil.copytree(llama.name_or_path, folder)
     return _with_weights(LlamaForCausalLM, folder, LlamaConfig(vocab_size=128_256, **SIZE, **SPREAD))
+
+
+@pytest.fixture(scope="session")
+def skywork_orm(tmp_path_factory: pytest.TempPathFactory, llama: PreTrainedTokenizerBase) -> Path:
+    """A tiny checkpoint with the layout, head and tokenizer of Skywork-Reward-Llama-3.1-8B."""
+    folder = tmp_path_factory.mktemp("skywork_orm") / "checkpoint"
+    shutil.copytree(llama.name_or_path, folder)
+    config = LlamaConfig(vocab_size=128_256, num_labels=1, pad_token_id=128_004, **SIZE, **SPREAD)
+    return _with_weights(LlamaForSequenceClassification, folder, config)
 
 
 @pytest.fixture(scope="session")

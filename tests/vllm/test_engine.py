@@ -11,13 +11,15 @@ import psutil
 import pytest
 from transformers import PreTrainedTokenizerBase
 
+from rsd.config import MergeConfig
 from rsd.engines.base import Context, Models, PolicyModel
 from rsd.engines.memo import Memo, RunMemo
+from rsd.merge import merge
 from rsd.methods.trajectory import Trajectory
 from rsd.models import load_models, name_of
 from rsd.plan import Plan, make_plan
 from rsd.records import Proposal, Role, Solution
-from tests.conftest import compose_config
+from tests.conftest import ROOT, compose_config
 from tests.vllm.conftest import BLOCK, MATH, WRITTEN
 
 pytestmark = pytest.mark.vllm
@@ -28,14 +30,19 @@ STEP = tuple(range(20, 32))  # tokens that neither model would write
 
 @pytest.fixture(scope="module")
 def tiny(loop: asyncio.AbstractEventLoop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Plan, Models]]:
-    """The tiny family served by vLLM, two copies of its draft. As on GPUs, a server's steps are of another size than
-    those of other uses."""
+    """The tiny family served by vLLM, two copies of its draft; as merged models that are all policy, or all PRM. As on
+    GPUs, a server's steps are of another size than those of other uses."""
     from vllm.engine.arg_utils import EngineArgs  # without vLLM these tests are collected all the same
     from vllm.usage.usage_lib import UsageContext
 
     args = [f"engine.{role}.args={{block_size: {BLOCK}}}" for role in ("draft", "target", "prm")]
-    results = f"results_dir={tmp_path_factory.mktemp('tiny')}"
-    plan = make_plan(compose_config("engine=vllm", "engine.draft.replicas=2", results, *args))
+    folder = tmp_path_factory.mktemp("tiny")
+    weights = ROOT / "rsd" / "tiny" / "weights"
+    for size, weight in {"s": 1.0, "m": 0.0}.items():
+        sides = {"policy": str(weights / size), "prm": str(weights / f"prm_{size}")}
+        merge(MergeConfig(**sides, weight=weight, out=str(folder / size)))
+    args += [f"model.draft.path={folder / 's'}", f"prm.path={folder / 'm' / 'prm'}", f"results_dir={folder}"]
+    plan = make_plan(compose_config("engine=vllm", "engine.draft.replicas=2", *args))
     with pytest.MonkeyPatch.context() as patch:
         of_server = [{UsageContext.OPENAI_API_SERVER: size} for size in STEP_SIZE]
         patch.setattr(EngineArgs, "get_batch_defaults", lambda *_: of_server)
@@ -69,11 +76,21 @@ def outline(solution: Solution) -> list[tuple[object, ...]]:
 
 
 def test_both_engines_take_the_same_trajectories(tiny: tuple[Plan, Models], loop: asyncio.AbstractEventLoop) -> None:
-    plan, models = tiny
-    served = loop.run_until_complete(solve_all(plan, models, 50))
-    assert min(Counter(models.draft.replicas.copies.of_prompt.values())[copy] for copy in (0, 1)) > 15
-    embedded = make_plan(compose_config("engine=transformers"))
-    expected = asyncio.run(solve_all(embedded, load_models(embedded), 50))
+    compare(*tiny, loop, 50)
+    assert min(Counter(tiny[1].draft.replicas.copies.of_prompt.values())[copy] for copy in (0, 1)) > 15
+
+
+def test_steps_of_a_number_of_tokens_are_the_same_in_both(
+    tiny: tuple[Plan, Models], loop: asyncio.AbstractEventLoop
+) -> None:
+    compare(*tiny, loop, 10, "step.delimiter=null", "step.tokens=7")
+
+
+def compare(plan: Plan, models: Models, loop: asyncio.AbstractEventLoop, count: int, *overrides: str) -> None:
+    """Let both engines answer `count` questions, and compare every step."""
+    embedded = make_plan(compose_config("engine=transformers", *overrides))
+    served = loop.run_until_complete(solve_all(replace(plan, decoding=embedded.decoding), models, count))
+    expected = asyncio.run(solve_all(embedded, load_models(embedded), count))
     assert [solution.end_reason for solution in served] == [solution.end_reason for solution in expected]
     for one, other in zip(served, expected, strict=True):
         assert outline(one) == outline(other)

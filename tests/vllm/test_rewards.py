@@ -17,6 +17,7 @@ from rsd.engines.vllm import VLLMEngine
 from rsd.errors import ModelError, PRMContextError
 from rsd.records import Usage
 from rsd.rewards.base import Adapter, ProcessReward
+from rsd.rewards.outcome import ChatORM
 from rsd.rewards.qwen import QwenPRM
 from rsd.rewards.shepherd import ShepherdPRM
 from rsd.rewards.skywork import SkyworkPRM
@@ -32,7 +33,7 @@ TEXTS = {
     "at the limit of the context": ["16-3=13. " * 105 + "\n\n", "So 13.\n\n"],
 }
 ADAPTERS: dict[str, Adapter] = {
-    "skywork": SkyworkPRM(), "qwen_prm": QwenPRM(), "shepherd": ShepherdPRM()
+    "skywork": SkyworkPRM(), "qwen_prm": QwenPRM(), "shepherd": ShepherdPRM(), "skywork_orm": ChatORM()
 }  # fmt: skip
 LIMIT = 1024  # tokens of a reward model's context in these tests
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from rsd.report.names import words
 from rsd.report.paper import BENCHMARKS, numbers
-from rsd.report.wanted import Words, asked, composed, experiments, ordered, preset
+from rsd.report.wanted import Words, asked, composed, ordered, preset
 
 PAPER = "paper"  # the preset with the paper's models
 FIXED = 0.7  # the threshold of rows that choose none
@@ -23,13 +23,12 @@ RANKS = {"single": 0, "speculative": 2, "rsd": 3}  # the others stand between a 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """A table: `benchmarks` names the list of a preset that its columns are, `experiments` those that ask for its
-    runs, of which the first that there is counts. `starred`: a row for δ = 0.7 and one for δ* in place of one for each
-    threshold. `baseline`: the model alone that every row is compared with."""
+    """A table, whose runs the experiment of the same name asks for: `benchmarks` names the list of a preset that its
+    columns are. `starred`: a row for δ = 0.7 and one for δ* in place of one for each threshold. `baseline`: the model
+    alone that every row is compared with."""
 
     name: str
     title: str
-    experiments: tuple[str, ...]
     benchmarks: str = "benchmarks"
     starred: bool = False
     baseline: Literal["target", "draft"] = "target"
@@ -50,28 +49,19 @@ class Layout:
         """Whether the paper gives more than the average (Table 4 does not)."""
         return any(column in BENCHMARKS for column in numbers(self.name)[0])
 
-    @property
-    def experiment(self) -> str:
-        """The experiment that asks for its runs."""
-        return next(name for name in self.experiments if name in experiments())
-
 
 TABLES = {
     layout.name: layout
     for layout in (
-        Layout(name="table2", title="Table 2. Reasoning benchmarks", experiments=("table2",), starred=True),
+        Layout(name="table2", title="Table 2. Reasoning benchmarks", starred=True),
         Layout(
-            name="table3", title="Table 3. RSD against search", experiments=("table3",), benchmarks="search_benchmarks",
-            baseline="draft",
+            name="table3", title="Table 3. RSD against search", benchmarks="search_benchmarks", baseline="draft",
         ),
-        Layout(name="table4", title="Table 4. Merged models", experiments=("table4", "table5")),
-        Layout(name="table5", title="Table 5. Process reward models", experiments=("table5",)),
-        Layout(
-            name="tableB1", title="Table B.1. Further benchmarks", experiments=("tableB1",),
-            benchmarks="other_benchmarks",
-        ),
-        Layout(name="tableB2", title="Table B.2. Thresholds", experiments=("tableB2",)),
-        Layout(name="tableB3", title="Table B.3. Merged models, by benchmark", experiments=("tableB3", "table5")),
+        Layout(name="table4", title="Table 4. Merged models"),
+        Layout(name="table5", title="Table 5. Process reward models"),
+        Layout(name="tableB1", title="Table B.1. Further benchmarks", benchmarks="other_benchmarks"),
+        Layout(name="tableB2", title="Table B.2. Thresholds"),
+        Layout(name="tableB3", title="Table B.3. Merged models, by benchmark"),
     )
 }  # fmt: skip
 
@@ -109,9 +99,7 @@ def rows(layout: Layout, chosen: str, overrides: Sequence[str] = ()) -> list[Row
 
     if chosen == PAPER:
         return [
-            row(
-                {label: printed[label] for label in layout.labels}, _swept(printed["run"], overrides), _starred(printed)
-            )
+            row({label: printed[label] for label in layout.labels}, swept(printed["run"], overrides), _starred(printed))
             for printed in numbers(layout.name)
         ]
     return [
@@ -123,7 +111,7 @@ def rows(layout: Layout, chosen: str, overrides: Sequence[str] = ()) -> list[Row
 def runs_of_rows(layout: Layout, chosen: str, overrides: Sequence[str] = ()) -> list[list[Words]]:
     """The runs behind each row that the table's experiment makes with the preset `chosen`, in the paper's order: by the
     target that they are compared with, then by method."""
-    every = list(dict.fromkeys(run.words for run in asked(layout.experiment, f"preset={chosen}", *overrides)))
+    every = list(dict.fromkeys(run.words for run in asked(layout.name, f"preset={chosen}", *overrides)))
     made = [[run] for run in every]
     if layout.starred:
         groups = _by_threshold(every)
@@ -140,8 +128,11 @@ def runs_of_rows(layout: Layout, chosen: str, overrides: Sequence[str] = ()) -> 
 
 
 def _block(run: Words, chosen: str) -> str:
-    """The model whose target the run is compared with: for the most samples, that of the large pair."""
+    """The model whose target the run is compared with: for the most samples, that of the large pair, for merged models
+    that of the pair which they are made of."""
     told, names = _told(run), preset(chosen)
+    if told["model"] in (names.get("merged_draft"), names.get("merged_target")):
+        return str(names.get("pair"))
     sampled = told["method"] in ("majority", "best_of_n") and told.get("method.n") == str(names.get("large_n"))
     return str(names.get("large")) if sampled else told["model"]
 
@@ -159,7 +150,7 @@ def _starred(printed: Mapping[str, str]) -> Mapping[str, str]:
     return {**printed, **{f"{column}_delta": same[0][column] for column in BENCHMARKS if column in same[0]}}
 
 
-def _swept(run: str, overrides: Sequence[str]) -> list[Words]:
+def swept(run: str, overrides: Sequence[str]) -> list[Words]:
     """The runs that a row of the paper names: one for each of several thresholds."""
     if not run:
         return []

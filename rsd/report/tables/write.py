@@ -19,7 +19,10 @@ from rsd.report.tables.text import markdown
 from rsd.report.tables.weightings import weightings
 from rsd.store import write_error
 
-JUDGED = "Win rates are given by AlpacaEval's own judge, which no run here calls.\n"
+JUDGED = """\
+Win rates in percent are given by AlpacaEval's own judge, which no run here calls: those of the `leaderboard.csv` and
+`annotations.json` that it has left in the run's folder, a line for each judge.
+"""
 
 
 def write_tables(stored: Stored, preset: str, overrides: Sequence[str], folder: Path) -> list[Path]:
@@ -34,12 +37,12 @@ def write_tables(stored: Stored, preset: str, overrides: Sequence[str], folder: 
         lines = fill(rows(layout, preset, overrides), headings, stored)
         texts[f"{name}.csv"] = csv_of(layout, headings, lines)
         texts[f"{name}.md"] = page(layout, headings, lines, chosen=chosen)
-    return [_written(folder / name, text) for name, text in {**texts, **_plain(preset)}.items()]
+    return [_written(folder / name, text) for name, text in {**texts, **_plain(stored, preset, overrides)}.items()]
 
 
-def _plain(preset: str) -> dict[str, str]:
-    """Tables that are not made of runs on benchmarks."""
-    first, sixth, columns = weightings(), open_ended(preset), headings_of_open_ended()
+def _plain(stored: Stored, preset: str, overrides: Sequence[str]) -> dict[str, str]:
+    """Tables that hold no accuracies."""
+    first, sixth, columns = weightings(), open_ended(preset, stored, overrides), headings_of_open_ended()
     plot = "../figures/omega.png" if preset == PAPER else f"../../figures/{preset}/omega.png"
     shown = [column for column in columns if not column.endswith("_minus_paper")]
     return {
