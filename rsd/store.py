@@ -1,7 +1,8 @@
 """The append-only files of one run folder: written so that a kill or a full disk costs at most a line.
 
 A run folder holds ``records.jsonl``, ``grades.jsonl``, ``invocations.jsonl``, ``manifest.json`` and
-``summary.json``; a shard `i` writes ``records-i.jsonl``, and readers take the union::
+``summary.json``; a shard `i` writes ``records-i.jsonl``, and readers take the union, also of files packed by gzip
+(``records.jsonl.gz``)::
 
     with JsonLines(create_folder(folder) / "records.jsonl") as records:
         records.append(dump(record))
@@ -9,12 +10,14 @@ A run folder holds ``records.jsonl``, ``grades.jsonl``, ``invocations.jsonl``, `
 """
 
 import errno
+import gzip
 import logging
 import mmap
 import os
 import re
 import secrets
 import tempfile
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -30,6 +33,7 @@ from rsd.records import SCHEMA, Record, load
 logger = logging.getLogger(__name__)
 
 MANIFEST_KEYS = {"name", "benchmark", "benchmark_size", "identity", "shapes"}  # what readers of runs rely on
+PACKED = ".gz"  # of files of lines that are kept, and only read
 Key = tuple[str, int]  # question_id, sample
 Line = TypeVar("Line")
 
@@ -209,11 +213,15 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file at once: whoever reads it sees the old content or the new.
+    """Write a JSON file, as `write_file`."""
+    write_file(path, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file at once: whoever reads it sees the old content or the new.
 
     Raises StoreError when it cannot be written; the old content then stands.
     """
-    content = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         try:
@@ -273,22 +281,24 @@ def read_lines(
 
 
 def line_files(folder: Path, name: str) -> list[Path]:
-    """``<name>.jsonl`` and the ``<name>-i.jsonl`` of shards that a run folder holds."""
-    pattern = re.compile(re.escape(name) + r"(-\d+)?\.jsonl")
-    return sorted(path for path in folder.glob("*.jsonl") if pattern.fullmatch(path.name))
+    """``<name>.jsonl`` and the ``<name>-i.jsonl`` of shards that a run folder holds, after those packed by gzip."""
+    pattern = re.compile(re.escape(name) + r"(-\d+)?\.jsonl(\.gz)?")
+    found = [path for path in folder.glob("*.jsonl*") if pattern.fullmatch(path.name)]
+    return sorted(found, key=lambda path: (path.suffix != PACKED, path))
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
-        with path.open("rb") as file:
+        with gzip.open(path) if path.suffix == PACKED else path.open("rb") as file:
             number, line = 1, file.readline()
             while line:
                 following = file.readline()
                 if following or not _is_torn(line):
                     yield number, line
                 number, line = number + 1, following
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}; mend that and run the same command again") from error
+    except (OSError, EOFError, zlib.error) as error:
+        fault = getattr(error, "strerror", None) or error
+        raise StoreError(f"cannot read {path}: {fault}; mend that and run the same command again") from error
 
 
 def _is_torn(line: bytes) -> bool:
