@@ -126,6 +126,7 @@ def submit(tasks: Sequence[Task], settings: Mapping[str, Any]) -> list[SlurmJob]
     from submitit.core.utils import FailedJobError
 
     given = {key: value for key, value in {**FIXED, **settings}.items() if value is not None}
+    given["additional_parameters"] = {"requeue": True, **given.get("additional_parameters", {})}  # after preemption
     folder = Path(given.pop("submitit_folder")).absolute()
     own = {f"slurm_{key}": given.pop(key) for key in OF_EXECUTOR if key in given}
     executor = submitit.AutoExecutor(folder, cluster="slurm", **own)
