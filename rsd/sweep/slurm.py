@@ -135,7 +135,8 @@ def submit(tasks: Sequence[Task], settings: Mapping[str, Any]) -> list[SlurmJob]
         with executor.batch():
             jobs = [executor.submit(task) for task in tasks]
     except FailedJobError as error:
-        raise ConfigError(f"hydra.launcher: Slurm refuses the jobs ({_last_line(str(error))}).") from error
+        why = _last_line(str(error)).removeprefix("sbatch: error: ")
+        raise ConfigError(f"hydra.launcher: Slurm refuses the jobs ({why}).") from error
     return [SlurmJob(job) for job in jobs]
 
 

@@ -7,7 +7,8 @@ home=$2
 export SLURM_CONF=$home/slurm.conf
 
 up() {
-  [ -s "$home/$1.pid" ] && kill -0 "$(cat "$home/$1.pid")" 2>/dev/null
+  local pid
+  pid=$(cat "$home/$1.pid" 2>/dev/null) && [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null
 }
 
 stop() {

@@ -12,6 +12,7 @@ import pytest
 from rsd.invocation import invoke
 from rsd.plan import make_plan
 from rsd.records import Record
+from rsd.slurm import job_state
 from rsd.store import Key, read_records
 from tests.conftest import ROOT, command, compose_config, environment
 from tests.same import assert_same
@@ -91,8 +92,9 @@ def running() -> str:
 
 
 def state(job: str) -> str:
-    """Slurm's word for the job's state."""
-    return run("squeue", "-h", "-t", "all", "-j", job, "-o", "%T").strip()
+    """Slurm's word for the job's state; none where it gives no answer just now."""
+    known = job_state(job)
+    return known.word if known else ""
 
 
 def until(condition: Callable[[], object], process: "subprocess.Popen[str] | None" = None) -> None:
@@ -102,7 +104,7 @@ def until(condition: Callable[[], object], process: "subprocess.Popen[str] | Non
         assert time.monotonic() < deadline
         if process is not None and process.poll() is not None:
             raise AssertionError(process.communicate())
-        time.sleep(0.1)
+        time.sleep(0.3)
 
 
 def lines(folder: Path) -> int:

@@ -1,12 +1,13 @@
 """Jobs that are cancelled, killed, preempted or out of time cost only what was in flight."""
 
+import os
 import signal
 from pathlib import Path
 
 import orjson
 import pytest
 
-from tests.slurm.conftest import MANY, SLOW, Local, Sweep, assert_equal, ended, jobs, lines, run, running, state, until
+from tests.slurm.conftest import MANY, SLOW, Local, Sweep, assert_equal, ended, lines, run, running, state, until
 from tests.sweep.conftest import folder_of
 
 pytestmark = pytest.mark.slurm
@@ -29,18 +30,20 @@ def test_a_cancelled_job_is_told_and_the_same_command_goes_on(sweep: Sweep, loca
     assert 2 <= lines(folder) == kept < MANY, "nothing is recorded after the signal"
     assert not (folder / "lock.json").exists()
 
-    process = sweep(*SLOW)  # killed so that its lock stays, as if on a machine that cannot be asked of its processes
+    process = sweep(*SLOW)  # killed, as where memory runs out, on a machine that cannot be asked for its processes
     until(lambda: lines(folder) >= kept + 2, process)
-    run("scancel", "--signal=KILL", running())
-    assert ended(process)[0] == 1
-    lock = orjson.loads((folder / "lock.json").read_bytes())
+    job, lock = running(), orjson.loads((folder / "lock.json").read_bytes())
+    os.kill(lock["pid"], signal.SIGKILL)
+    status, output, _ = ended(process)
+    assert status == 1
+    assert f"Slurm job {job} ended before its time (FAILED)" in output
     (folder / "lock.json").write_bytes(orjson.dumps({**lock, "host": "elsewhere"}))
 
     status, output, errors = ended(sweep(f"limit={MANY}"))
     assert (status, errors) == (0, "")
     assert " done " in output
-    (log,) = tmp_path.glob(f"sweeps/slurm/{jobs('%i')[-1]}/*.out")
-    assert "taken over from process" in log.read_text()
+    logs = "".join(path.read_text() for path in tmp_path.glob("sweeps/slurm/*/*.out"))
+    assert f"taken over from process {lock['pid']} on elsewhere (Slurm job {job})" in logs
     assert_equal(folder, local(), MANY)
 
 
