@@ -7,12 +7,12 @@ A job that gets a stop signal records nothing more. Where Slurm still has it run
 to run out of time: it is requeued, and goes on by the files of its runs.
 """
 
-import importlib.util
 import shutil
 import signal
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,7 @@ def submit(tasks: Sequence[Task], settings: Mapping[str, Any]) -> list[SlurmJob]
 
     Raises ConfigError where submitit or Slurm is not there, or Slurm refuses.
     """
-    if importlib.util.find_spec("submitit") is None:
+    if find_spec("submitit") is None:
         raise ConfigError("hydra/launcher=slurm needs submitit, which is not installed: make install EXTRAS=slurm.")
     if not (shutil.which("sbatch") and shutil.which("srun")):
         raise ConfigError("hydra/launcher=slurm finds no sbatch and srun here; call it on a login node of a cluster.")
