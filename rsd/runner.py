@@ -7,6 +7,7 @@ outcome = await runner.run(jobs)
 import asyncio
 import signal
 import time
+import types
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from rsd.methods.base import Method
 from rsd.methods.decoding import Decoding
 from rsd.methods.trajectory import Trajectory
 from rsd.records import Problem, Record, Solution, dump
+from rsd.signals import STOPPING
 from rsd.store import GradeRecord, JsonLines, is_error
 
 Job = tuple[Problem, int]  # a question and the index of its sample
@@ -88,27 +90,31 @@ class Runner:
         self._invocation = invocation
         self._slots = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
         self._told = told
+        self._outcome = Outcome()
         self._began = time.monotonic()
 
     async def run(self, jobs: Sequence[Job], ungraded: Iterable[tuple[Problem, Record]] = ()) -> Outcome:
-        """Answer `jobs` and grade `ungraded`; on SIGINT or SIGTERM stop at once and record nothing more.
+        """Answer `jobs` and grade `ungraded`; on a stop signal (`rsd.signals`) stop at once and record nothing more.
 
         Raises StoreError when results cannot be written; what was written before stays.
         """
         self._began = time.monotonic()
-        outcome = Outcome()
+        self._outcome = outcome = Outcome()
         tasks = [asyncio.create_task(self._grade(problem, record)) for problem, record in ungraded]
-        tasks += [asyncio.create_task(self._answer(problem, sample, outcome)) for problem, sample in jobs]
+        tasks += [asyncio.create_task(self._answer(problem, sample)) for problem, sample in jobs]
+        loop = asyncio.get_running_loop()
 
-        def stop(name: str) -> None:
-            outcome.stopped = name
+        def cancel() -> None:
             for task in tasks:
                 task.cancel()
 
-        loop = asyncio.get_running_loop()
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        for number in before:
-            loop.add_signal_handler(number, stop, number.name)
+        # Not the loop's own handlers, which come after what is ready then: a signal to all processes of a job may have
+        # ended models and graders, and what comes of that is no result.
+        def stop(number: int, _: types.FrameType | None) -> None:
+            outcome.stopped = signal.Signals(number).name
+            loop.call_soon_threadsafe(cancel)
+
+        before = {number: signal.signal(number, stop) for number in STOPPING}
         try:
             await asyncio.gather(*tasks)
         except asyncio.CancelledError:
@@ -119,18 +125,17 @@ class Runner:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             for number, handler in before.items():
-                loop.remove_signal_handler(number)
                 signal.signal(number, handler)
             outcome.seconds = time.monotonic() - self._began
         return outcome
 
-    async def _answer(self, problem: Problem, sample: int, outcome: Outcome) -> None:
+    async def _answer(self, problem: Problem, sample: int) -> None:
         async with self._slots:
             record = await self._solve(problem, sample)
         if self._lock.lost:
             raise StoreError(f"{self._lock.path} was taken over by another process, so this one stops writing.")
-        self._records.append(dump(record))
-        outcome.records += 1
+        self._append(self._records, dump(record))
+        self._outcome.records += 1
         if is_error(record):
             self._told(record, None)
         else:
@@ -156,5 +161,10 @@ class Runner:
 
     async def _grade(self, problem: Problem, record: Record) -> None:
         grade = await grade_record(self._grader, self._classes, problem, record)
-        self._grades.append(orjson.dumps(grade))
+        self._append(self._grades, orjson.dumps(grade))
         self._told(record, grade)
+
+    def _append(self, file: JsonLines, line: bytes) -> None:
+        if self._outcome.stopped:
+            raise asyncio.CancelledError
+        file.append(line)

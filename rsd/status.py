@@ -1,4 +1,4 @@
-"""How far stored runs are, from their own files: no sweep, scheduler or log is asked.
+"""How far stored runs are, from their own files; of those that were given to Slurm jobs, the scheduler is asked too.
 
 python -m rsd.status                                # every run under results/
 python -m rsd.status tiny_chain failed              # those that all of the words occur in

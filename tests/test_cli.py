@@ -234,6 +234,6 @@ def test_an_interrupt_that_a_library_made_an_error_of_its_own_of_is_still_one(
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
     monkeypatch.setattr("rsd.engines.transformers.load_model", load)
     monkeypatch.setattr("rsd.command._failures", [])
-    monkeypatch.setattr("rsd.command._stopped", [])
+    monkeypatch.setattr("rsd.signals._came", [])
     assert main() == 130
     assert capsys.readouterr().err == "Error: Interrupted; what was done is kept, and the same command goes on.\n"

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 from rsd import lock as lock_module
+from rsd import slurm
 from rsd.errors import StoreError
 from rsd.lock import RunLock
 
@@ -167,7 +169,28 @@ def test_the_file_names_its_holder(path: Path, monkeypatch: pytest.MonkeyPatch) 
     with RunLock(path):
         content = orjson.loads(path.read_bytes())
     assert before <= content.pop("since") <= content.pop("heartbeat") <= time.time()
-    assert content == here(slurm_job_id="4711")
+    assert content == here(slurm_job_id="4711", slurm_restarts=0)
+
+
+def test_an_element_of_a_job_array_is_named_by_its_place(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last element has the number of the whole array, which may live on when it is gone."""
+    for name, value in {"JOB_ID": "4711", "ARRAY_JOB_ID": "4711", "ARRAY_TASK_ID": "2", "RESTART_COUNT": "3"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    with RunLock(path):
+        content = orjson.loads(path.read_bytes())
+    assert (content["slurm_job_id"], content["slurm_restarts"]) == ("4711_2", 3)
+
+
+@pytest.mark.parametrize(("count", "taken"), [("1", True), ("0", False)])
+def test_a_requeued_job_takes_over_what_it_held_on_another_machine(
+    path: Path, monkeypatch: pytest.MonkeyPatch, count: str, taken: bool
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", count)
+    write(path, slurm_job_id="4711", slurm_restarts=0)
+    with nullcontext() if taken else pytest.raises(StoreError, match="is held by"), RunLock(path):
+        pass
 
 
 @pytest.mark.parametrize("reaped", [True, False], ids=["gone", "zombie"])
@@ -259,7 +282,11 @@ def test_an_unreadable_lock_is_dead_five_minutes_after_it_was_written(
 @pytest.mark.parametrize(
     ("squeue", "gone"),
     [
-        pytest.param('test "$*" = "-h -j 4711" && echo "4711 gpu run user R 1:00 1 node"', False, id="running"),
+        pytest.param('case "$*" in *=4711) echo "4711|RUNNING";; esac', False, id="running"),
+        pytest.param('echo "4711|SUSPENDED"', False, id="suspended"),
+        pytest.param('echo "4711|COMPLETING"', False, id="completing"),
+        pytest.param('echo "4711|PENDING"', True, id="requeued"),
+        pytest.param('echo "4711|CANCELLED"', True, id="cancelled"),
         pytest.param("exit 0", True, id="ended"),
         pytest.param("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", True, id="forgotten"),
         pytest.param("echo 'Unable to contact slurm controller' >&2; exit 1", False, id="no answer"),
@@ -277,7 +304,7 @@ def test_a_job_that_slurm_does_not_know_is_dead(
         (commands / "squeue").chmod(0o755)
     (commands / "sleep").symlink_to("/bin/sleep")
     monkeypatch.setenv("PATH", str(commands))
-    monkeypatch.setattr(lock_module, "SQUEUE_TIMEOUT", 1.0)
+    monkeypatch.setattr(slurm, "SQUEUE_TIMEOUT", 1.0)
     write(path, slurm_job_id="4711")
     if gone:
         with RunLock(path):

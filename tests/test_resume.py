@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from rsd.errors import QuestionsFailedError, StoreError
+from rsd.errors import QuestionsFailedError, StoppedError, StoreError
 from rsd.invocation import invoke
 from rsd.lock import RunLock
 from rsd.methods.rsd import RSD
@@ -112,6 +112,27 @@ def test_a_stop_signal_at_any_moment_is_one_line(tmp_path: Path, number: signal.
     assert len(errors.strip().splitlines()) == 1, errors
     assert "the same command" in errors
     assert not (folder / "lock.json").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
+def test_nothing_is_recorded_after_a_signal_even_if_it_is_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """A signal to all processes of a job may have ended models or graders: what comes of that is no result."""
+    solve, solved = RSD.solve, []
+
+    async def stopped_at_the_third(self: RSD, trajectory: object) -> None:
+        await solve(self, trajectory)
+        solved.append(trajectory)
+        if len(solved) == 3:
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(RSD, "solve", stopped_at_the_third)
+    config = compose_config(f"results_dir={tmp_path}", "limit=6", "concurrency=1")
+    with pytest.raises(StoppedError, match=f"Stopped by {number.name}; 2 of 6"):
+        invoke(config)
+    folder = make_plan(config).folder
+    assert len(read_records(folder)) == len(read_grades(folder)) == 2
 
 
 def test_one_stop_signal_ends_a_multirun(tmp_path: Path) -> None:

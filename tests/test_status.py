@@ -64,6 +64,34 @@ def test_a_failure_is_told_with_its_log(tmp_path: Path, capsys: pytest.CaptureFi
     assert f"Log: {make_plan(config).folder / 'error.log'}" in output
 
 
+@pytest.mark.parametrize(
+    ("squeue", "state", "told"),
+    [
+        ("echo '81_2|PENDING'", "queued, 4 of 9", "Slurm job 81_2 is queued (PENDING). Log: job.out"),
+        ("echo '82_2|RUNNING'", "queued, 4 of 9", "Slurm job 82_2 is running (RUNNING)"),  # and will come to it
+        ("echo '83_2|OUT_OF_MEMORY'", "gone, 4 of 9", "Slurm job 83_2 is gone (OUT_OF_MEMORY)"),
+        ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "gone, 4 of 9", "gone (unknown)"),
+        ("exit 1", "4 of 9", "Slurm job 85_2 cannot be asked about"),
+        (None, "4 of 9", "Slurm job 86_2 cannot be asked about"),
+    ],
+)
+def test_a_run_that_a_slurm_job_was_given_is_what_slurm_says(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest, squeue: str | None, state: str, told: str,
+) -> None:  # fmt: skip
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    if squeue is not None:
+        (commands / "squeue").write_text(f"#!/bin/sh\n{squeue}\n")
+        (commands / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", str(commands))
+    job = f"8{request.node.callspec.indices['state'] + 1}_2"
+    (folder / "job.json").write_bytes(orjson.dumps({"job": job, "log": "job.out", "asked": 9}))
+    output = shown(tmp_path, capsys)
+    assert f"{folder.name}   {state} " in output
+    assert told in output
+
+
 def test_filters_are_words_that_all_occur(tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     invoke(compose_config(f"results_dir={tmp_path}", "delta=0.6", "limit=2"))
     assert folder.name not in shown(tmp_path, capsys, "delta=0.6")

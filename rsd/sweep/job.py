@@ -18,7 +18,8 @@ from rsd.engines.memo import Memo
 from rsd.errors import QuestionsFailedError, StoppedError
 from rsd.invocation import invoke
 from rsd.records import Role
-from rsd.state import told
+from rsd.signals import interrupted
+from rsd.state import forget_job, told
 from rsd.sweep.runs import models_of, plan_runs
 
 
@@ -48,5 +49,9 @@ def execute(every: Sequence[tuple[str, ...]]) -> None:
                 stop(error)
             except Exception as error:
                 print(f"{run.name}: {told(error)}", file=sys.stderr, flush=True)
+                if interrupted():  # what it raised was made an error by a library
+                    raise KeyboardInterrupt from error
                 if not isinstance(error, QuestionsFailedError):
                     engine.end()  # it may be in any state
+            if run.plan is not None:
+                forget_job(run.plan)

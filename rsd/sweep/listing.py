@@ -1,7 +1,7 @@
 """What a sweep prints: before it, what it would do (``dry_run=true``); after it, what came out and what failed.
 
 print_forecast(runs)
-print_outcome(runs)   # raises SweepError where a run is not done
+print_outcome(runs, [])   # raises SweepError where a run is not done
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,8 +41,19 @@ def print_forecast(runs: Sequence[Run]) -> None:
     print_failures((run.name, state) for run, state in zip(runs, states, strict=True))
 
 
-def print_outcome(runs: Sequence[Run], error: str | None) -> None:
-    """Print what came out of every run, and why some failed. `error`: what a job failed with, as a whole.
+def print_submitted(runs: Sequence[Run], jobs: Sequence[str], failures: Sequence[str]) -> None:
+    """Print the runs and the Slurm jobs that they were given to. `failures`: why jobs were refused.
+
+    Raises SweepError where there are such."""
+    print_states([(run.name, _state(run), []) for run in runs], [])
+    listed = f": {', '.join(jobs)}" if jobs else ""
+    print(f"Submitted {len(jobs)} jobs{listed}. python -m rsd.status tells how far they are.")
+    if failures:
+        raise SweepError(f"Some jobs could not be submitted: {' '.join(failures)}")
+
+
+def print_outcome(runs: Sequence[Run], failures: Sequence[str]) -> None:
+    """Print what came out of every run, and why some failed. `failures`: what jobs failed with, as a whole.
 
     Raises SweepError where a run is not done.
     """
@@ -51,12 +62,11 @@ def print_outcome(runs: Sequence[Run], error: str | None) -> None:
     accuracies = [accuracy_in(run.plan.folder) if run.plan else NONE for run in runs]
     print_states([(r.name, s, [a]) for r, s, a in zip(runs, states, accuracies, strict=True)], ["accuracy"])
     print_failures((run.name, state) for run, state in zip(runs, states, strict=True))
+    for failure in failures:
+        print(failure)
     undone = sum(state.name != "done" for state in states)
     if undone:
-        raise SweepError(
-            f"{undone} of {len(runs)} runs are not done{f' (a job failed: {error})' if error else ''}; the same "
-            "command goes on with what is missing."
-        )
+        raise SweepError(f"{undone} of {len(runs)} runs are not done; the same command goes on with what is missing.")
 
 
 def _state(run: Run) -> State:

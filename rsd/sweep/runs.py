@@ -4,6 +4,7 @@ runs = plan_runs(expand(overrides), common=[])
 groups = group([run for run in runs if not run.complete])
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from rsd.errors import ConfigError, RSDError
 from rsd.models import source_of
 from rsd.plan import Plan, Questions, make_plan
 from rsd.records import Role
-from rsd.state import complete
+from rsd.state import complete, given_to
 from rsd.sweep.compose import Composer
 
 
@@ -35,18 +36,32 @@ class Run:
         return f"{self.plan.folder.parent.name}/{self.plan.folder.name}" if self.plan else " ".join(self.overrides)
 
     @property
-    def shards(self) -> int:
-        """Jobs that the run is divided over."""
-        return min(self.config.shards, len(self.plan.problems)) if self.plan and self.config.shard is None else 1
-
-    def part(self, shard: int) -> tuple[str, ...]:
-        """The overrides of one of its shards; of the whole run, where it is not divided."""
-        return self.overrides if self.shards == 1 else (*self.overrides, f"shard={shard}")
+    def parts(self) -> "list[Part]":
+        """What is a job's: the whole run, or each of its shards."""
+        assert self.plan is not None, "a run without a plan is not run"
+        if self.config.shard is not None or self.config.shards == 1:
+            return [Part(self.plan, self.config.shard, self.overrides)]
+        count = min(self.config.shards, len(self.plan.problems))
+        return [Part(self.plan, shard, (*self.overrides, f"shard={shard}")) for shard in range(count)]
 
     @property
     def complete(self) -> bool:
         """Whether there is nothing to do, or nothing that can be done."""
         return self.plan is None or complete(self.plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A run or one of its shards, and the overrides that it is run with."""
+
+    plan: Plan
+    shard: int | None
+    overrides: tuple[str, ...]
+
+    @property
+    def given_to(self) -> str | None:
+        """The Slurm job that has it in hand."""
+        return given_to(self.plan, self.shard)
 
 
 @dataclass(slots=True)
@@ -59,10 +74,10 @@ class Group:
     runs: list[Run] = field(default_factory=list)
 
     @property
-    def parts(self) -> list[tuple[tuple[str, ...], ...]]:
-        """The overrides of its runs, once for each job that they are divided over (``shards``)."""
-        count = max((run.shards for run in self.runs), default=1)
-        return [tuple(run.part(i) for run in self.runs if i < run.shards) for i in range(count)]
+    def parts(self) -> list[tuple[Part, ...]]:
+        """Its runs, once for each job that they are divided over (``shards``)."""
+        parts = [run.parts for run in self.runs]
+        return [tuple(of[i] for of in parts if i < len(of)) for i in range(max(map(len, parts), default=0))]
 
     @property
     def gpus(self) -> int:
@@ -124,6 +139,21 @@ def group(runs: Sequence[Run]) -> list[Group]:
     for home in groups:
         home.runs.sort(key=lambda run: len(models_of(run)))
     return groups
+
+
+def to_do(runs: Sequence[Run]) -> tuple[dict[int, list[tuple[Part, ...]]], list[str]]:
+    """What is missing and in no Slurm job's hands: by number of devices, the parts of each job. And the Slurm jobs that
+    have the rest in hand, which is told in a line."""
+    undone = [run for run in runs if not run.complete]
+    jobs: defaultdict[int, list[tuple[Part, ...]]] = defaultdict(list)
+    for home in group([run for run in undone if any(part.given_to is None for part in run.parts)]):
+        own = [tuple(part for part in parts if part.given_to is None) for parts in home.parts]
+        jobs[home.gpus] += [parts for parts in own if parts]
+    others = sorted({job for run in undone for part in run.parts if (job := part.given_to)})
+    if others:
+        left = sum(any(part.given_to for part in run.parts) for run in undone)
+        print(f"{left} of {len(runs)} runs are left to Slurm jobs that have them already: {', '.join(others)}.")
+    return dict(jobs), others
 
 
 def models_of(run: Run) -> dict[Role, ModelSource]:

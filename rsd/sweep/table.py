@@ -14,7 +14,8 @@ from rich.text import Text
 from rsd.state import State, StateName
 
 STYLES: dict[StateName, str] = {
-    "done": "green", "running": "cyan", "partial": "yellow", "missing": "", "failed": "bold red"
+    "done": "green", "running": "cyan", "queued": "cyan", "gone": "yellow", "partial": "yellow", "missing": "",
+    "failed": "bold red",
 }  # fmt: skip
 Row = tuple[str, State, Sequence[str]]  # a run's name, its state, and more cells
 
@@ -35,8 +36,11 @@ def print_states(rows: Iterable[Row], headers: Sequence[str]) -> None:
 
 
 def print_failures(runs: Iterable[tuple[str, State]]) -> None:
-    """Print why each failed run failed, and the file that tells more."""
+    """Print why each failed run failed, what became of jobs that left a run undone, and the files that tell more."""
     for name, state in runs:
+        for noted, job in state.jobs if state.name not in ("done", "running", "failed") else ():
+            where = "cannot be asked about" if job is None else f"is {job.phase} ({job.word})"
+            print(f"{name}: Slurm job {noted.job} {where}. Log: {noted.log}")
         if state.name == "failed":
             why = state.error or f"{state.errors} of {state.asked} solutions failed; its records hold their errors."
             print(f"{name}: {why}{f' Log: {state.log}' if state.log else ''}")

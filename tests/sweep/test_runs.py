@@ -62,6 +62,8 @@ def test_runs_of_other_questions_are_not_one_run(tmp_path: Path) -> None:
     [
         (["engine=transformers"], 0),
         (["engine=vllm"], 1),
+        (["model=qwen_math_72b", "benchmark=tiny_chain"], 4),
+        (["model=qwen_math_72b", "benchmark=tiny_chain", "method=single", "method.role=draft"], 1),
         (["engine=vllm", "engine.target.tensor_parallel_size=4", "engine.prm.replicas=2"], 4),
         (["engine=vllm", "engine.draft.device=0", "engine.target.device=[1,2]", "engine.prm.device=3",
           "engine.target.tensor_parallel_size=2"], 4),

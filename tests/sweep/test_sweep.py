@@ -153,6 +153,7 @@ def test_data_that_is_not_there_fails_its_run_only(sweep: Sweep) -> None:
         ),
         (("delta=0.7,1.5",), "Error: delta=1.5 is outside the reward's range [0, 1]"),
         (("dleta=0.7,0.8",), "Error: There is no key dleta"),
+        (("detach=true",), "Error: detach=true submits jobs and returns: add hydra/launcher=slurm."),
         (("method=rsd,rdd",), "Error: In 'config': Could not find 'method/rdd' Available options in 'method': beam"),
     ],
 )
@@ -164,6 +165,26 @@ def test_a_wrong_command_is_one_sentence_before_anything_runs(
     assert output == ""
     assert errors.startswith(sentence)
     assert len(errors.strip().splitlines()) == 1
+    assert not (tmp_path / "results" / "runs").exists()
+
+
+def test_detach_without_m_says_how_to_run_it(sweep: Sweep) -> None:
+    status, _, errors = sweep("detach=true")
+    assert (status, errors) == (2, "Error: detach=true submits the jobs of a sweep: add -m hydra/launcher=slurm.\n")
+
+
+@pytest.mark.parametrize(
+    ("submitit", "told"), [(False, "needs submitit, which is not installed"), (True, "finds no sbatch and srun here")]
+)
+def test_slurm_that_is_not_there_is_one_sentence(
+    sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, submitit: bool, told: str
+) -> None:
+    monkeypatch.setattr("rsd.sweep.slurm.find_spec", lambda _: submitit or None)
+    monkeypatch.setenv("PATH", "")
+    status, _, errors = sweep("-m", "hydra/launcher=slurm", "limit=3")
+    assert status == 2
+    assert errors.startswith(f"Error: hydra/launcher=slurm {told}")
+    assert len(errors.splitlines()) == 1
     assert not (tmp_path / "results" / "runs").exists()
 
 
