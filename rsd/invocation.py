@@ -133,6 +133,7 @@ async def _run(
             "cores": os.cpu_count(),
             "concurrency": config.concurrency,
             "scheduling": config.scheduling,
+            "devices": plan.engine.devices(),
             "memo": equipment.memo is not None,  # such a run's time is not what it takes alone
             "questions": len({problem.question_id for problem, _ in jobs}),
             "solutions": len(jobs),

@@ -241,6 +241,10 @@ class Engine(Protocol):
         """Physical totals of each loaded model so far."""
         ...
 
+    def devices(self) -> Mapping[Role, Sequence[int]]:
+        """The numbers of the devices that hold each loaded model; nothing where it runs elsewhere."""
+        ...
+
     def sharing(self) -> Sequence[frozenset[Role]]:
         """Which of the loaded models share a device, each group once; none where the engine itself gives turns."""
         ...

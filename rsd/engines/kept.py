@@ -91,6 +91,11 @@ class KeptEngine:
         totals = self._engine.totals() if self._engine is not None else {}
         return {role: t - self._before.get(role, Totals()) for role, t in totals.items() if role in self._roles}
 
+    def devices(self) -> Mapping[Role, Sequence[int]]:
+        """The devices of each model that the present run needs."""
+        devices = self._engine.devices() if self._engine is not None else {}
+        return {role: numbers for role, numbers in devices.items() if role in self._roles}
+
     def sharing(self) -> Sequence[frozenset[Role]]:
         """Which of the loaded models share a device, each group once; none where the engine itself gives turns."""
         groups = self._engine.sharing() if self._engine is not None else []

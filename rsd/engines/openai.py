@@ -115,6 +115,10 @@ class OpenAIEngine:
         block = self._copies[role].block
         return 0 if call == "logprobs" else shared // block * block
 
+    def devices(self) -> Mapping[Role, Sequence[int]]:
+        """None that anybody tells of."""
+        return {}
+
     def sharing(self) -> Sequence[frozenset[Role]]:
         """None: on which devices the servers run nobody tells (``scheduling=gated`` says that it is one)."""
         return []

@@ -109,6 +109,10 @@ class TransformersEngine:
             totals[role] = totals.get(role, Totals()) + more
         return totals
 
+    def devices(self) -> Mapping[Role, Sequence[int]]:
+        """One for all."""
+        return {role: [0] for role in self._batchers}
+
     def sharing(self) -> Sequence[frozenset[Role]]:
         """Which of the loaded models share a device, each group once; none where the engine itself gives turns."""
         return []

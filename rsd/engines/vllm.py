@@ -132,11 +132,15 @@ class VLLMEngine:
         """Tokens that each loaded model ran so far, as vLLM reports them by request."""
         return {role: replicas.totals for role, replicas in self._replicas.items()}
 
+    def devices(self) -> Mapping[Role, Sequence[int]]:
+        """The devices that a placement gave each model; a CPU is one for all."""
+        on_cpu = [Share(devices=(0,), fraction=1.0)]
+        shares = {role: self._shares.get(role, on_cpu) for role in self._replicas}
+        return {role: sorted({i for share in some for i in share.devices}) for role, some in shares.items()}
+
     def sharing(self) -> Sequence[frozenset[Role]]:
         """Which of the loaded models share a device, each group once; none where the engine itself gives turns."""
-        on_cpu = [Share(devices=(0,), fraction=1.0)]  # one device, too
-        shares = {role: self._shares.get(role, on_cpu) for role in self._replicas}
-        return sharing({role: {i for share in some for i in share.devices} for role, some in shares.items()})
+        return sharing({role: set(devices) for role, devices in self.devices().items()})
 
     async def forget(self) -> None:
         """Empty the prefix cache of every engine."""

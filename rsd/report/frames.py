@@ -148,7 +148,7 @@ def _matches(value: Any, wanted: Any) -> bool:
 
 
 INVOCATION = [
-    *("run_id", "benchmark", "invocation", "engine", "engine_settings", "memo", "host", "cores", "concurrency"),
+    *("run_id", "benchmark", "invocation", "engine", "devices", "memo", "host", "cores", "concurrency"),
     *("scheduling", "start", "end", "seconds", "questions", "solutions", "records", "stopped"),
     *(f"run_{name}_{role}" for role in ROLES for name in ("tokens", "seconds")),
 ]
@@ -161,7 +161,7 @@ def _invocation(row: Mapping[str, Any], line: Mapping[str, Any]) -> dict[str, An
         "run_id": row["run_id"],
         "benchmark": row["benchmark"],
         "engine": line["engine"].get("_target_", "").rpartition(".")[2],
-        "engine_settings": line["engine"],
+        "devices": line.get("devices", {}),
         "memo": bool(line.get("memo", False)),
         "concurrency": concurrency,
         "start": pd.Timestamp(line["start"]),

@@ -8,8 +8,8 @@ Both read only runs that one invocation made from the first to the last question
 other run's clock measures something else.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -66,8 +66,8 @@ def gpu_seconds(
     An engine is busy in the union of the intervals in which it has a request in flight: `seconds_draft`, …, per
     question. busy = Σ over devices of the union over the engines on it; reserved = wall-clock × devices. A draft's step
     is in flight until it is scored, so the draft's and the PRM's intervals both hold both, and are upper bounds.
-    `devices`: {run_id: {role: number}}, where each engine has devices of its own; by default as `placement` tells, and
-    NaN where it does not.
+    `devices`: {run_id: {role: number}}, where each engine has devices of its own; by default those that the invocation
+    noted, and NaN where it noted none, as of servers elsewhere.
     """
     import pandas as pd
 
@@ -80,11 +80,12 @@ def gpu_seconds(
         work = {"draft": run[drafted], "target": run[~drafted], "prm": run[scored]}
         roles = [role for role in ROLES if len(work[role])]
         given = devices.get(told["run_id"]) if devices else None
-        if given is None:
-            held = placement(told["engine_settings"], roles)
-        else:
+        held: dict[Role, list[Device]] = {}  # of all roles, or nothing is known
+        if given is not None:
             held = {role: [(role, i) for i in range(given[role])] for role in roles}
-        on = {device: [r for r in roles if device in held[r]] for devices in held.values() for device in devices}
+        elif all(role in told["devices"] for role in roles):
+            held = {role: [("device", i) for i in told["devices"][role]] for role in roles}
+        on = {device: [r for r in roles if device in held[r]] for some in held.values() for device in some}
         busy = sum(_union(pd.concat([work[role] for role in here])) for here in on.values()) if on else np.nan
         count = len(on) or np.nan
         rows.append(
@@ -98,27 +99,6 @@ def gpu_seconds(
             }
         )
     return pd.DataFrame(rows)
-
-
-def placement(settings: Mapping[str, Any], roles: Sequence[Role]) -> dict[Role, list[Device]]:
-    """The devices of the engine of each of `roles`, from an invocation's engine settings.
-
-    An engine without settings for each role has one device for all. Those that name devices have these; where a planner
-    chose them, a role that works alone has ``tensor_parallel_size`` × ``replicas``, and of several nothing is known:
-    nothing is returned.
-    """
-    if not any(isinstance(settings.get(role), Mapping) for role in ROLES):
-        return {role: [("device", 0)] for role in roles}
-    own = {role: settings.get(role) or {} for role in roles}
-    named: dict[Role, Any] = {role: told.get("device") for role, told in own.items()}
-    if all(device is not None for device in named.values()):
-        lists = {role: device if isinstance(device, (list, tuple)) else [device] for role, device in named.items()}
-        return {role: [("device", int(i)) for i in device] for role, device in lists.items()}
-    if len(roles) > 1:
-        return {}
-    told = own[roles[0]]
-    count = (told.get("tensor_parallel_size") or 1) * (told.get("replicas") or 1)
-    return {roles[0]: [("device", i) for i in range(count)]}
 
 
 def _union(proposals: "pd.DataFrame") -> float:

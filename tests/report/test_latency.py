@@ -8,10 +8,8 @@ import pytest
 
 from rsd.records import Record
 from rsd.report import load
-from rsd.report.latency import gpu_seconds, latency, placement
+from rsd.report.latency import gpu_seconds, latency
 from tests.stored import TARGET, manifest, proposal, record, store
-
-VLLM = {"_target_": "rsd.engines.vllm.VLLMEngine"}
 
 
 def invocation(records: int, **values: Any) -> dict[str, Any]:
@@ -19,7 +17,7 @@ def invocation(records: int, **values: Any) -> dict[str, Any]:
         "invocation": 1, "start": "2026-01-01T00:00:00+00:00", "end": "2026-01-01T00:00:10+00:00", "seconds": 10.0,
         "engine": {"_target_": "rsd.engines.transformers.TransformersEngine"}, "host": "h", "cores": 2,
         "concurrency": "auto", "memo": False, "questions": records, "solutions": records, "records": records,
-        "stopped": None, "totals": {}, **values,
+        "stopped": None, "totals": {}, "devices": {"draft": [0], "target": [0], "prm": [0]}, **values,
     }  # fmt: skip
 
 
@@ -77,8 +75,8 @@ def gpu(results: Path, **devices: Any) -> Any:
 
 def test_gpu_seconds(tmp_path: Path) -> None:
     """Draft and PRM are in flight in [0, 4], the target in [3, 7]; the run takes 10 s and two questions."""
-    engine = {**VLLM, "draft": {"device": 0}, "target": {"device": [1, 2]}, "prm": {"device": 3}}
-    store(tmp_path, "rsd", RSD, {"a"}, manifest(size=2), [invocation(2, engine=engine)])
+    devices = {"draft": [0], "target": [1, 2], "prm": [3]}
+    store(tmp_path, "rsd", RSD, {"a"}, manifest(size=2), [invocation(2, devices=devices)])
     found = gpu(tmp_path)
     assert [found[f"seconds_{role}"] for role in ("draft", "target", "prm")] == [2, 2, 2]
     assert (found["devices"], found["busy"], found["reserved"]) == (4, (4 + 4 * 2 + 4) / 2, 10 * 4 / 2)
@@ -87,7 +85,7 @@ def test_gpu_seconds(tmp_path: Path) -> None:
 
 
 def test_engines_on_one_device_are_busy_once(tmp_path: Path) -> None:
-    """All on one device: busy in [0, 7]; an engine without settings for each model is on one."""
+    """All on one device: busy in [0, 7]."""
     store(tmp_path, "rsd", RSD, {"a"}, manifest(size=2), [invocation(2)])
     found = gpu(tmp_path)
     assert (found["devices"], found["busy"], found["reserved"], found["wall"]) == (1, 3.5, 5, 5)
@@ -100,16 +98,8 @@ def test_pauses_are_not_busy(tmp_path: Path) -> None:
     assert gpu(tmp_path)["busy"] == pytest.approx(3 / 4)
 
 
-def test_where_a_planner_chose_nothing_is_known_of_several_engines(tmp_path: Path) -> None:
-    planned = {**VLLM, **{role: {"device": None, "replicas": 1} for role in ("draft", "target", "prm")}}
-    store(tmp_path, "rsd", RSD, {"a"}, manifest(size=2), [invocation(2, engine=planned)])
+def test_of_servers_elsewhere_no_gpu_seconds_are_known(tmp_path: Path) -> None:
+    store(tmp_path, "rsd", RSD, {"a"}, manifest(size=2), [invocation(2, devices={})])
     found = gpu(tmp_path)
     assert found["seconds_target"] == 2
     assert all(np.isnan(found[name]) for name in ("devices", "busy", "reserved"))
-
-
-def test_placement_of_one_model() -> None:
-    """The target replicated on three devices, as RSD holds: the comparison at equal GPU count."""
-    three = {**VLLM, "target": {"device": None, "tensor_parallel_size": 1, "replicas": 3}}
-    assert len(placement(three, ["target"])["target"]) == 3
-    assert placement({**VLLM, "target": {"device": [4, 5]}}, ["target"]) == {"target": [("device", 4), ("device", 5)]}
