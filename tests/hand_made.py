@@ -23,7 +23,8 @@ EXPERIMENTS = {
 }
 INVOCATION = {
     "invocation": 1, "start": "2026-01-01T00:00:00+00:00", "end": "2026-01-01T00:00:06+00:00", "seconds": 6.0,
-    "engine": {}, "devices": {"draft": [0], "target": [0], "prm": [0]}, "host": "h", "cores": 2, "concurrency": "auto", "questions": 3, "solutions": 3, "records": 3,
+    "engine": {}, "devices": {"draft": [0], "target": [0], "prm": [0]},
+    "host": "h", "cores": 2, "concurrency": "auto", "questions": 3, "solutions": 3, "records": 3,
     "stopped": None,
 }  # fmt: skip
 
