@@ -6,6 +6,7 @@ with configuration():
     index.find(runs[0])                         # its row of the frame, or None
 """
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -129,6 +130,7 @@ class Index:
         self._runs = {(row["benchmark"], row["run_id"]): row for row in runs.to_dict("records")}
         kinds = zip(runs["benchmark"], runs["model"], runs["method"], runs["delta"], strict=True)
         self._kinds = {(*kind[:2], _searching(kind[2]), _number(kind[3])) for kind in kinds}
+        self._where = [f"results_dir={json.dumps(str(Path(folder).parents[2]))}" for folder in runs["folder"][:1]]
         self._data: defaultdict[str, set[str | None]] = defaultdict(set)
         for benchmark, folder in zip(runs["benchmark"], runs["folder"], strict=True):
             self._data[benchmark].add(read_manifest(Path(folder))["identity"].get("benchmark", {}).get("data"))
@@ -140,6 +142,8 @@ class Index:
         if None not in kind[:3] and kind not in self._kinds and (*kind[:3], None) not in self._kinds:
             return None  # without composing it, which takes a tenth of a second
         known = composed(run.words)
+        if known.config.prm.merged or any(policy.merged for policy in known.config.model.policies.values()):
+            known = composed((*run.words, *self._where))  # merged models lie beside the runs
         if known.identity is None:
             return None
         found = []
