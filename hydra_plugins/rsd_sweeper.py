@@ -122,7 +122,7 @@ class RSDSweeper(Sweeper):
             for job in others:
                 wait_for(job)
         except KeyboardInterrupt:
-            jobs = ", ".join([*(result.job_id for result in results), *others])
+            jobs = ", ".join([*(result.job_id for result in results if self._submits), *others])
             stop(StoppedError(f"Interrupted; Slurm jobs go on ({jobs}), and the same command waits for them again."))
         return failures
 

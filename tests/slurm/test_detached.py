@@ -45,7 +45,7 @@ def test_detached_shards_are_queued_gone_running_and_done(sweep: Sweep, local: L
     assert (left, errors) == (0, "")
     assert re.search(rf"{folder.name} +done ", status(tmp_path))
     assert {path.name for path in folder.glob("records*")} == {"records-0.jsonl", "records-1.jsonl"}
-    assert_equal(folder, local(), 7)
+    assert_equal(folder, local(7))
 
 
 def test_a_job_asks_for_the_devices_that_its_models_need(sweep: Sweep) -> None:

@@ -44,7 +44,7 @@ def test_a_cancelled_job_is_told_and_the_same_command_goes_on(sweep: Sweep, loca
     assert " done " in output
     logs = "".join(path.read_text() for path in tmp_path.glob("sweeps/slurm/*/*.out"))
     assert f"taken over from process {lock['pid']} on elsewhere (Slurm job {job})" in logs
-    assert_equal(folder, local(), MANY)
+    assert_equal(folder, local(MANY))
 
 
 def test_a_job_that_runs_out_of_time_or_is_preempted_is_requeued_and_goes_on(
@@ -68,6 +68,6 @@ def test_a_job_that_runs_out_of_time_or_is_preempted_is_requeued_and_goes_on(
     until(lambda: state(job) != "RUNNING", process)
     begins_anew(lines(folder))
     assert ended(process)[::2] == (0, "")
-    assert_equal(folder, local("delta=0.6"), MANY)
+    assert_equal(folder, local(MANY, "delta=0.6"))
     invocations = [orjson.loads(line) for line in (folder / "invocations.jsonl").read_bytes().splitlines()]
     assert [line["stopped"] for line in invocations if "end" in line] == ["SIGUSR2", "SIGTERM", None]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.conftest import MANY, Local, Sweep, assert_equal, copy_weights, ended, jobs
+from tests.slurm.conftest import Local, Sweep, assert_equal, copy_weights, ended, jobs
 from tests.sweep.conftest import folder_of
 
 pytestmark = pytest.mark.slurm
@@ -49,20 +49,20 @@ def test_six_runs_in_three_groups_on_two_slots_of_which_one_group_fails_and_is_m
     assert len(set(jobs()) - before - mine) == 1, "what is done is not submitted again"
     for delta in DELTAS:
         for prm in ("tiny_m", "tiny_s"):
-            assert_equal(folder_of(tmp_path, f"prm={prm}", f"delta={delta}"), local(f"prm={prm}", f"delta={delta}"), 4)
+            assert_equal(folder_of(tmp_path, f"prm={prm}", f"delta={delta}"), local(4, f"prm={prm}", f"delta={delta}"))
     for folder, delta in zip(own_folders(), DELTAS, strict=True):
-        assert_equal(folder, local("prm=tiny_s", f"delta={delta}"), 4)
+        assert_equal(folder, local(4, "prm=tiny_s", f"delta={delta}"))
 
 
 def test_two_sweeps_at_once_on_overlapping_runs_share_them(sweep: Sweep, local: Local, tmp_path: Path) -> None:
-    both = [sweep(f"delta={deltas}", f"limit={MANY}") for deltas in ("0.6,0.8", "0.8,0.9")]
+    both = [sweep(f"delta={deltas}", "limit=8") for deltas in ("0.6,0.8", "0.8,0.9")]
     told = [ended(process) for process in both]
     for status, output, errors in told:
         assert (status, errors) == (0, "")
         assert output.count(" done ") == 2
     assert sum("1 of 2 runs are left to Slurm jobs that have them already" in output for _, output, _ in told) == 1
     for delta in ("0.6", "0.8", "0.9"):
-        assert_equal(folder_of(tmp_path, f"delta={delta}"), local(f"delta={delta}"), MANY)
+        assert_equal(folder_of(tmp_path, f"delta={delta}"), local(8, f"delta={delta}"))
 
 
 def test_what_slurm_refuses_is_one_sentence(sweep: Sweep, tmp_path: Path) -> None:
