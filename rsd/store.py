@@ -209,11 +209,15 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file at once: whoever reads it sees the old content or the new.
+    """Write a JSON file, as `write_file`."""
+    write_file(path, orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file at once: whoever reads it sees the old content or the new.
 
     Raises StoreError when it cannot be written; the old content then stands.
     """
-    content = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         try:

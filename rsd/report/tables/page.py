@@ -1,9 +1,10 @@
 """A filled table as a Markdown page, for people: accuracies, the paired comparison, and how the answers ended.
 
-page(TABLES["table2"], columns, lines, chosen="preset=tiny")
+page(TABLES["table2"], sections(TABLES["table2"], columns, lines), chosen="preset=tiny")
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from rsd.report.paired import Average
@@ -14,6 +15,7 @@ from rsd.report.tables.layout import SUMS, Layout
 from rsd.report.tables.sheet import TRUNCATED
 from rsd.report.tables.text import MINUS, markdown, percent, points, signed, with_interval
 
+PRINTED = "*the paper*"
 ABOUT = """\
 Accuracy in % with its 95% interval (Wilson's; a two-level bootstrap's where a question has several outcomes). Averages
 are over benchmarks, their intervals a bootstrap's that resamples the questions of each. *Italics n/N*: a run that has
@@ -39,40 +41,74 @@ without the target, and what a question took: means over benchmarks.
 """
 
 
-def page(layout: Layout, columns: Mapping[str, str], lines: Sequence[Line], *, chosen: str) -> str:
-    """The page of a table with the {heading: benchmark} `columns`; `chosen`: the settings that its runs share."""
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of a table's page: rows of cells, each row with its runs by column where cells stand for one. A row that
+    begins with `PRINTED` belongs to the one above it."""
+
+    title: str
+    about: Sequence[str]
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    runs: Sequence[Mapping[int, Run]]
+
+
+def page(layout: Layout, sections: Sequence[Section], *, chosen: str) -> str:
+    """The page of a table as Markdown; `chosen`: the settings that its runs share."""
+    parts = [f"# {layout.title}\n", f"`{chosen}`. Everything here and more, for programs: `{layout.name}.csv`.\n"]
+    for section in sections:
+        before, after = section.about[:1], section.about[1:]
+        parts += [f"## {section.title}\n"] if section.title else []
+        parts += [*before, markdown(section.headings, section.rows), *after]
+    return "\n".join(parts)
+
+
+def sections(layout: Layout, columns: Mapping[str, str], lines: Sequence[Line]) -> list[Section]:
+    """What the page of a table with the {heading: benchmark} `columns` consists of."""
     shown = list(columns) if layout.shows_benchmarks else []
+    accuracies = [*_accuracies(layout, shown, lines)]
+    notes = [STAR] if any(line.labels.get("setting", "").startswith("delta*") for line in lines) else []
+    notes += [f"{slip.column}: {slip.note}\n" for slip in slips(layout.name) if any(line.paper for line in lines)]
     parts = [
-        f"# {layout.title}\n",
-        f"`{chosen}`. Everything here and more, for programs: `{layout.name}.csv`.\n\n{ABOUT}",
-        markdown([*layout.labels, *shown, *_sums(layout)], _accuracies(layout, shown, lines)),
-        *([STAR] if any(line.labels.get("setting", "").startswith("delta*") for line in lines) else []),
-        *(f"{slip.column}: {slip.note}\n" for slip in slips(layout.name) if any(line.paper for line in lines)),
+        Section(
+            title="",
+            about=[ABOUT, *notes],
+            headings=[*layout.labels, *shown, *_sums(layout)],
+            rows=[row for row, _ in accuracies],
+            runs=[runs for _, runs in accuracies],
+        )
     ]
     if any(line.comparisons for line in lines):
         rows = [_paired(layout, columns, line) for line in lines if line.comparisons]
-        parts += [f"## Against the single {layout.baseline}\n", PAIRED.format(role=layout.baseline)]
-        parts.append(markdown([*layout.labels, *columns], rows))
+        title, about = f"Against the single {layout.baseline}", PAIRED.format(role=layout.baseline)
+        headings = [*layout.labels, *columns]
+        parts.append(Section(title=title, about=[about], headings=headings, rows=rows, runs=[{}] * len(rows)))
     if any(cell.run for line in lines for cell in line.cells.values()):
-        parts += ["## How answers ended, and what they took\n", ENDED, markdown(*_ended(layout, lines))]
-    return "\n".join(parts)
+        headings, rows = _ended(layout, lines)
+        title = "How answers ended, and what they took"
+        parts.append(Section(title=title, about=[ENDED], headings=headings, rows=rows, runs=[{}] * len(rows)))
+    return parts
 
 
 def _sums(layout: Layout) -> list[str]:
     return [*SUMS[:1], f"diff_vs_single_{layout.baseline}"]
 
 
-def _accuracies(layout: Layout, shown: Sequence[str], lines: Sequence[Line]) -> Iterator[list[str]]:
+def _accuracies(
+    layout: Layout, shown: Sequence[str], lines: Sequence[Line]
+) -> Iterator[tuple[list[str], dict[int, Run]]]:
+    """Rows, and the runs behind their cells."""
     for line in lines:
         means = [_estimate(line.average, percent), _estimate(line.difference, points)]
         labels = [line.labels.get(label, "") for label in layout.labels]
-        yield [*labels, *(_accuracy(line.cells[heading]) for heading in shown), *means]
+        runs = {i: run for i, h in enumerate(shown, start=len(labels)) if (run := line.cells[h].run) is not None}
+        yield [*labels, *(_accuracy(line.cells[heading]) for heading in shown), *means], runs
         if line.paper:
             ours = {h: cell.accuracy for h, cell in line.cells.items() if cell.whole}
             sums = zip(_sums(layout), (line.average, line.difference), strict=True)
             ours |= {name: estimate.value for name, estimate in sums if estimate is not None}
             printed = [_printed(line, name, ours.get(name)) for name in (*shown, *_sums(layout))]
-            yield ["*the paper*", *[""] * (len(labels) - 1), *printed]
+            yield [PRINTED, *[""] * (len(labels) - 1), *printed], {}
 
 
 def _accuracy(cell: Cell) -> str:

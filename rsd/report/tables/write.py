@@ -6,35 +6,48 @@ write_tables(stored, "tiny", overrides=(), folder=Path("results/tables/tiny"))
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rsd.report.tables.cells import Stored
 from rsd.report.tables.fill import fill
-from rsd.report.tables.layout import PAPER, TABLES, columns, rows
+from rsd.report.tables.layout import PAPER, TABLES, Layout, columns, rows
 from rsd.report.tables.open_ended import headings as headings_of_open_ended
 from rsd.report.tables.open_ended import open_ended
-from rsd.report.tables.page import page
+from rsd.report.tables.page import Section, page, sections
 from rsd.report.tables.sheet import csv_of
 from rsd.report.tables.text import markdown
 from rsd.report.tables.weightings import weightings
-from rsd.store import write_error
+from rsd.store import create_folder, write_file
 
 JUDGED = "Win rates are given by AlpacaEval's own judge, which no run here calls.\n"
 
 
-def write_tables(stored: Stored, preset: str, overrides: Sequence[str], folder: Path) -> list[Path]:
-    """Write every table of the paper with the models and benchmarks of `preset`, and return the files.
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as it was written: its files, and what its page consists of."""
+
+    layout: Layout
+    files: Sequence[Path]
+    sections: Sequence[Section]
+
+
+def write_tables(stored: Stored, preset: str, overrides: Sequence[str], folder: Path) -> tuple[list[Table], list[Path]]:
+    """Write every table of the paper with the models and benchmarks of `preset`; return those that are made of runs,
+    and the files of all.
 
     Raises StoreError where they cannot be written.
     """
-    texts = {}
+    tables = []
     chosen = " ".join([f"preset={preset}", *overrides])
     for name, layout in TABLES.items():
         headings = columns(layout, preset)
         lines = fill(rows(layout, preset, overrides), headings, stored)
-        texts[f"{name}.csv"] = csv_of(layout, headings, lines)
-        texts[f"{name}.md"] = page(layout, headings, lines, chosen=chosen)
-    return [_written(folder / name, text) for name, text in {**texts, **_plain(preset)}.items()]
+        shown = sections(layout, headings, lines)
+        texts = {"csv": csv_of(layout, headings, lines), "md": page(layout, shown, chosen=chosen)}
+        tables.append(Table(layout, [_written(folder / f"{name}.{end}", text) for end, text in texts.items()], shown))
+    plain = [_written(folder / name, text) for name, text in _plain(preset).items()]
+    return tables, [*(path for table in tables for path in table.files), *plain]
 
 
 def _plain(preset: str) -> dict[str, str]:
@@ -64,11 +77,5 @@ def _markdown(headings: Sequence[str], lines: Sequence[Mapping[str, str]]) -> st
 
 def _written(path: Path, text: str) -> Path:
     """Replace a file at once: whoever reads it sees the old text or the new."""
-    temporary = path.with_name(f".{path.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise write_error(path, error) from error
+    write_file(create_folder(path.parent) / path.name, text.encode())
     return path

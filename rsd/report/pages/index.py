@@ -1,0 +1,122 @@
+"""What the index page shows: every preset's tables and figures, and every run with its trace.
+
+index_of(results, stored.runs, [Part("tiny", tables, figures)], {folder: "./traces/…"})
+"""
+
+import base64
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+from markupsafe import Markup, escape
+
+from rsd.report.figures import FIGURES
+from rsd.report.figures.style import caption
+from rsd.report.tables.page import PRINTED, Section
+from rsd.report.tables.write import Table
+from rsd.report.terminal import NONE, flops_cell, flops_unit, percent, percent_interval
+
+ENDS = ("pdf", "csv")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What was written for a preset: its tables, the files of its figures, and lines on what is missing."""
+
+    preset: str
+    tables: Sequence[Table]
+    figures: Sequence[Path]
+    lacking: Sequence[str]
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether any of its tables has a run."""
+        return any(runs for table in self.tables for section in table.sections for runs in section.runs)
+
+
+def index_of(results: Path, runs: pd.DataFrame, parts: Sequence[Part], links: Mapping[Path, str]) -> dict[str, Any]:
+    """The values of the template. `links`: from the folder of a run to its trace page."""
+    shown = [part for part in parts if part.has_runs]
+    return {
+        "parts": [
+            {
+                "preset": part.preset,
+                "tables": [_table(table, results, links) for table in part.tables],
+                "figures": [_figure(png, results) for png in part.figures if png.suffix == ".png" and _drawn(png)],
+            }
+            for part in shown
+        ],
+        "lacking": "\n".join(line for part in parts for line in (f"preset={part.preset}", *part.lacking)),
+        "runs": list(_runs(runs, links)),
+        "unit": flops_unit(runs["flops_passes"])[0],
+    }
+
+
+def _table(table: Table, results: Path, links: Mapping[Path, str]) -> dict[str, Any]:
+    files = {path.suffix[1:]: "./" + quote(str(path.relative_to(results))) for path in table.files}
+    sections = [_section(section, links) for section in table.sections if any(map(any, section.rows))]
+    return {"name": table.layout.name, "title": table.layout.title, "files": files, "sections": sections}
+
+
+def _section(section: Section, links: Mapping[Path, str]) -> dict[str, Any]:
+    groups: list[list[list[Markup]]] = []  # a row, and what belongs to it
+    for row, runs in zip(section.rows, section.runs, strict=True):
+        pages = {i: links.get(Path(run["folder"])) for i, run in runs.items()}
+        cells = [
+            Markup('<a href="{}">{}</a>').format(pages[i], marked(cell)) if pages.get(i) and cell else marked(cell)
+            for i, cell in enumerate(row)
+        ]
+        if row[0] == PRINTED and groups:
+            groups[-1].append(cells)
+        else:
+            groups.append([cells])
+    return {
+        "title": section.title,
+        "about": [marked(text) for text in section.about],
+        "headings": section.headings,
+        "groups": groups,
+    }
+
+
+def marked(text: str) -> Markup:
+    """A sentence of the tables' pages as HTML: *emphasis* and `code` in it are its only markup."""
+    shown = re.sub(r"(?<!\\)\*(\S|\S[^*]*[^*\\])\*", r"<em>\1</em>", str(escape(text)))
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", shown).replace("\\*", "*"))
+
+
+def _drawn(png: Path) -> bool:
+    """Whether a figure shows any number: its data have a row beneath the headings."""
+    return png.with_suffix(".csv").read_bytes().count(b"\n") > 1
+
+
+def _figure(png: Path, results: Path) -> dict[str, Any]:
+    module = inspect.getmodule(FIGURES[png.stem][1])
+    assert module is not None
+    files = {end: "./" + quote(str(png.with_suffix(f".{end}").relative_to(results))) for end in ENDS}
+    image = f"data:image/png;base64,{base64.b64encode(png.read_bytes()).decode()}"
+    return {"name": png.stem, "caption": caption(module.__doc__), "image": image, "files": files}
+
+
+def _runs(runs: pd.DataFrame, links: Mapping[Path, str]) -> Iterator[dict[str, Any]]:
+    size = flops_unit(runs["flops_passes"])[1]
+    for row in runs.astype(object).where(runs.notna(), None).to_dict("records"):
+        interval = "" if row["accuracy"] is None else percent_interval((row["low"], row["high"]))
+        yield {
+            "link": links[Path(row["folder"])],
+            "benchmark": row["benchmark"],
+            "name": row["name"],
+            "model": row["model"],
+            "prm": row["prm"] or NONE,
+            "questions": f"{row['questions']:,}/{row['size']:,}",
+            "partial": not row["complete"],
+            "accuracy": f"{percent(row['accuracy'])} {interval}",
+            "acceptance": percent(row["acceptance"]),
+            "draft_only": percent(row["draft_only"]) if row["judged"] else NONE,
+            "tokens": f"{row['response_tokens']:,.0f}",
+            "flops": flops_cell(row["flops_passes"], size),
+        }
