@@ -14,13 +14,16 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import orjson
+from omegaconf import OmegaConf
 
+from rsd import benchmarks
 from rsd.benchmarks.jsonl import data_hash
-from rsd.config import build
-from rsd.errors import RSDError, StoreError
+from rsd.command import CONFIGURATION
+from rsd.config import build, locate
+from rsd.errors import DataError, RSDError, StoreError
 from rsd.grading import Grader, GraderName
 from rsd.grading.audit import verdict
 from rsd.grading.records import classes_of, grade_record
@@ -29,23 +32,45 @@ from rsd.records import Problem
 from rsd.report.summary import write_summary
 from rsd.store import GradeRecord, is_error, read_grades, read_manifest, read_records, write_error
 
+FOLDER = Path(CONFIGURATION["config_path"]) / "benchmark"
 SHOWN = 60  # characters of a gold answer
 
 
 def problems_of(folder: Path) -> list[Problem]:
-    """The questions of a stored run's benchmark.
+    """The questions of a stored run's benchmark, from where the run read them; where that is gone, as for a run that
+    another machine made, from the benchmark of the same name here.
 
     Raises StoreError when they are others by now than those that the run answered, and DataError when they cannot be
     read.
     """
     manifest = read_manifest(folder)
-    problems: list[Problem] = build(manifest["config"]["benchmark"], "benchmark").problems()
+    try:
+        problems: list[Problem] = _benchmark(manifest["config"]["benchmark"], folder).problems()
+    except DataError as gone:
+        path = FOLDER / f"{manifest['benchmark']}.yaml"
+        if path not in FOLDER.glob("*.yaml"):
+            raise
+        try:
+            problems = _benchmark(OmegaConf.to_container(OmegaConf.load(path), resolve=True), folder).problems()
+        except DataError:
+            raise gone from None
     if data_hash(problems) != manifest["identity"]["benchmark"]["data"]:
         raise StoreError(
             f"{folder} answered other questions than {manifest['benchmark']} holds now; restore the file that "
             "config.benchmark in its manifest.json names."
         )
     return problems
+
+
+def _benchmark(node: Any, folder: Path) -> Any:
+    """The benchmark that a manifest names. A manifest is data, perhaps somebody else's: it starts nothing but one of
+    this project's benchmarks."""
+    kind = str(node.get("_target_"))
+    if kind.startswith(f"{benchmarks.__name__}."):
+        found = locate(kind, "benchmark._target_")
+        if isinstance(found, type) and found.__module__.startswith(f"{benchmarks.__name__}."):
+            return build(node, "benchmark")
+    raise StoreError(f"{folder}: its manifest.json names {kind}, which is no benchmark of rsd/benchmarks/.")
 
 
 async def regrade(folder: Path, problems: Sequence[Problem], grader: Grader) -> list[GradeRecord]:

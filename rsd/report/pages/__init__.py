@@ -10,7 +10,6 @@ import base64
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,7 @@ from rsd.report.figures import style
 from rsd.report.pages.index import Part, index_of
 from rsd.report.pages.traces import Shares, shares, traces
 from rsd.report.tables.cells import Stored
-from rsd.report.terminal import NONE, percent, percent_interval
+from rsd.report.terminal import percent, percent_interval
 from rsd.store import create_folder, read_manifest, write_file
 
 HERE = Path(__file__).parent

@@ -105,14 +105,16 @@ def _figure(png: Path, results: Path) -> dict[str, Any]:
 def _runs(runs: pd.DataFrame, links: Mapping[Path, str]) -> Iterator[dict[str, Any]]:
     size = flops_unit(runs["flops_passes"])[1]
     for row in runs.astype(object).where(runs.notna(), None).to_dict("records"):
+        samples = "" if row["samples"] <= 1 else f" × {row['samples']}"
         interval = "" if row["accuracy"] is None else percent_interval((row["low"], row["high"]))
         yield {
             "link": links[Path(row["folder"])],
             "benchmark": row["benchmark"],
             "name": row["name"],
+            "run_id": row["run_id"],
             "model": row["model"],
             "prm": row["prm"] or NONE,
-            "questions": f"{row['questions']:,}/{row['size']:,}",
+            "questions": f"{row['questions']:,}/{row['size']:,}{samples}",
             "partial": not row["complete"],
             "accuracy": f"{percent(row['accuracy'])} {interval}",
             "acceptance": percent(row["acceptance"]),

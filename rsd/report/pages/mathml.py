@@ -17,51 +17,14 @@ from typing import Any
 Tree = list[Any]  # [element, {attribute: value}, child, …], a child being a tree or a text
 Text = str | list[str | int]  # a plain text, or its parts: texts, and indices of formulas
 
-ELEMENTS = frozenset(
-    [
-        "math",
-        "menclose",
-        "mfrac",
-        "mi",
-        "mn",
-        "mo",
-        "mover",
-        "mpadded",
-        "mphantom",
-        "mroot",
-        "mrow",
-        "mspace",
-        "msqrt",
-        "mstyle",
-        "msub",
-        "msubsup",
-        "msup",
-        "mtable",
-        "mtd",
-        "mtext",
-        "mtr",
-        "munder",
-        "munderover",
-    ]
-)
-ATTRIBUTES = frozenset(
-    [
-        "accent",
-        "columnalign",
-        "display",
-        "displaystyle",
-        "fence",
-        "linethickness",
-        "mathvariant",
-        "maxsize",
-        "minsize",
-        "movablelimits",
-        "notation",
-        "separator",
-        "stretchy",
-        "width",
-    ]
-)
+ELEMENTS = {
+    *("math", "menclose", "mfrac", "mi", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow", "mspace"),
+    *("msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover"),
+}
+ATTRIBUTES = {
+    *("accent", "columnalign", "display", "displaystyle", "fence", "linethickness", "mathvariant", "maxsize"),
+    *("minsize", "movablelimits", "notation", "separator", "stretchy", "width"),
+}
 LONGEST = 1000  # characters of a formula
 FORMULA = re.compile(
     rf"(?<!\\)\$\$(?P<block>[^$]{{1,{LONGEST}}})\$\$|\\\[(?P<bracket>.{{1,{LONGEST}}}?)\\\]"
