@@ -5,7 +5,8 @@ The first run is the baseline unless another is named::
     python -m rsd.compare results/runs/math500/target results/runs/math500/rsd-0.7
     python -m rsd.compare results/runs/math500/* --baseline results/runs/math500/target
 
-Below the table stand the questions that each run wins and loses against it. From Python: `compare_paired`.
+Below the table stand the questions that each run wins and loses against it, with the address of its trace page, which
+``python -m rsd.report`` writes. From Python: `compare_paired`.
 """
 
 import argparse
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run as read: its row among the runs, and its solutions."""
+    """A run as read: its folder, its row among the runs, and its solutions."""
 
+    folder: Path
     row: dict[str, Any]
     solutions: "pd.DataFrame"
 
@@ -65,7 +67,7 @@ def read_run(folder: Path) -> Run:
             f"question {waiting['question_id']}, sample {waiting['sample']} has no grade; grade the run before "
             "reporting it"
         )
-    return Run(row=dict(stored.row), solutions=solutions)
+    return Run(folder=folder, row=dict(stored.row), solutions=solutions)
 
 
 def compare(runs: Sequence[Run], baseline: Run) -> Table:
@@ -133,13 +135,18 @@ def _against(run: Run, baseline: Run) -> tuple[str, str, list[float | None]]:
 
 
 def decided(run: Run, baseline: Run, shown: int) -> Iterator[str]:
-    """Lines with the first `shown` question_ids that `run` wins against `baseline`, and that it loses."""
+    """Lines with the first `shown` question_ids that `run` wins against `baseline`, and that it loses, each with the
+    address where its trace page shows them, if there is one."""
+    from rsd.report.pages import decided_by, trace_page
     from rsd.report.paired import questions_decided
 
+    page = trace_page(run.folder.parent.parent.parent, run.folder)  # the run's is <results>/runs/<benchmark>/<run>
     for word, questions in zip(("Won", "Lost"), questions_decided(run.solutions, baseline.solutions), strict=True):
         more = f" … --questions={len(questions)} shows all" if len(questions) > shown else ""
         if questions:
             yield f"{word} by {run.name} against {baseline.name}: {','.join(questions[:shown])}{more}"
+            if page.exists():
+                yield f"  {decided_by(page, baseline.folder.name, word.lower())}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

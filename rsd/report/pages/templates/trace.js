@@ -171,7 +171,7 @@ function role(proposal) {
 
 function card(proposal, number, formulas) {
   const kind = proposal.kept ? "kept" : "rejected";
-  const empty = proposal.text === "" ? [element("em", {}, proposal.sample === undefined ? "(end of the text)" : "")] : null;
+  const empty = proposal.text === "" ? [proposal.sample === undefined ? "(the end of the text)" : drawn(proposal)] : null;
   const body = element("div", {},
     element("span", { class: "who" }, role(proposal)),
     element("span", { class: "text" }, ...(empty ?? parts(proposal.text, formulas))));
@@ -186,6 +186,11 @@ function card(proposal, number, formulas) {
       element("span", { class: "text" }, ...parts(proposal.target, formulas))));
   }
   return element("li", { class: `proposal ${proposal.origin} ${kind}` }, element("span", { class: "number" }, number), body, measures);
+}
+
+function drawn({ sample }) { // of what a selection did not choose, the text stands where it was drawn
+  if (!summary.drawn) return "(Its text stands in the run that drew it.)";
+  return element("a", { href: `${summary.drawn}${address({ sample, show: "all", against: "", find: "" })}` }, "its text");
 }
 
 function steps(solution, formulas) {

@@ -1,0 +1,185 @@
+"""Writing the pages, each from its template; trace pages only when something that they show has changed.
+
+write_pages(Path("results"), stored, [Part("tiny", tables, figures, lacking)])
+"""
+
+import base64
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from rsd.errors import RSDError
+from rsd.records import Problem
+from rsd.report.cache import StoredRun, read_run, tell
+from rsd.report.figures import style
+from rsd.report.pages import trace_page
+from rsd.report.pages.index import Part, index_of
+from rsd.report.pages.traces import Shares, shares, traces
+from rsd.report.tables.cells import Stored
+from rsd.report.terminal import percent, percent_interval
+from rsd.store import create_folder, read_manifest, write_file
+
+HERE = Path(__file__).parent
+HEAD = 500  # bytes within which a page names its source
+COLOURS = {
+    "draft": style.DRAFT, "target": style.TARGET, "rsd": style.RSD, "right": style.RIGHT, "wrong": style.WRONG,
+}  # fmt: skip
+
+
+def write_pages(results: Path, stored: Stored, parts: Sequence[Part]) -> list[Path]:
+    """Write the index, and the trace pages that are not up to date; return the paths of all."""
+    pages = {run: trace_page(results, run) for run in map(Path, stored.runs["folder"])}
+    _write_traces(pages)
+    linked = {run: _link(page, results) for run, page in pages.items()}
+    index = results / "index.html"
+    write_file(index, _rendered("index", **index_of(results, stored.runs, parts, linked)))
+    return [index, *pages.values()]
+
+
+def _link(page: Path, start: Path) -> str:
+    """The address of `page` from a page in the folder `start`, which holds it."""
+    return "./" + quote(str(page.relative_to(start)))
+
+
+def _write_traces(pages: Mapping[Path, Path]) -> None:
+    """Write the pages of the runs that are not up to date, benchmark by benchmark."""
+    questions = Problems()
+    benchmarks: defaultdict[Path, list[Path]] = defaultdict(list)
+    for folder in pages:
+        benchmarks[folder.parent].append(folder)
+    for folders in benchmarks.values():
+        runs = {folder: read_run(folder) for folder in folders}
+        verdicts = {folder: shares(run.solutions.to_pandas()) for folder, run in runs.items()}
+        for folder, run in runs.items():
+            _write_trace(run, pages, questions.of(folder), {**verdicts})
+
+
+def _write_trace(
+    run: StoredRun, pages: Mapping[Path, Path], problems: Mapping[str, Problem], verdicts: Mapping[Path, Shares]
+) -> None:
+    page = pages[run.folder]
+    others = [
+        ({**_named(other), "page": _link(pages[other], page.parent)}, right)
+        for other, right in verdicts.items()
+        if other != run.folder
+    ]
+    drawn = _drawn(run.row, [other for other in verdicts if other != run.folder])
+    known = [(name, problem.question, problem.answer) for name, problem in problems.items()]
+    told = orjson.dumps([run.key, run.row, known, others, str(drawn)], default=str)
+    source = hashlib.sha256(_code() + told).hexdigest()
+    if page.exists() and source.encode() in page.read_bytes()[:HEAD]:
+        return
+    summary, lines = traces(run, problems, others)
+    summary["drawn"] = _link(pages[drawn], page.parent) if drawn else None
+    create_folder(page.parent)
+    write_file(
+        page,
+        _rendered(
+            "trace",
+            source=source,
+            run=run.row,
+            about=list(_about(run.row)),
+            summary=_embedded(orjson.dumps(summary)),
+            questions=_embedded(b"\n".join(lines)),
+        ),
+    )
+
+
+def _named(folder: Path) -> dict[str, Any]:
+    row = read_run(folder).row
+    return {"run": folder.name, "name": row["name"], "model": row["model"], "prm": row["prm"]}
+
+
+def _drawn(row: Mapping[str, Any], others: Sequence[Path]) -> Path | None:
+    """The run whose samples a selection chose among, where it is stored: that of the most samples."""
+    shared = ("model", "role", "temperature", "top_p", "seed", "tag", "limits")
+    rows = {other: read_run(other).row for other in others} if row["method"] in ("majority", "best_of_n") else {}
+    fitting = [
+        folder
+        for folder, other in rows.items()
+        if other["method"] == "single" and not other["stepwise"] and all(row[key] == other[key] for key in shared)
+    ]
+    return max(fitting, key=lambda folder: rows[folder]["samples"], default=None)
+
+
+def _about(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a run is and what came out, in pairs of words."""
+    yield "benchmark", f"{row['benchmark']}, {row['questions']:,} of {row['size']:,} questions"
+    models = " → ".join(f"{row[role]}" for role in ("draft", "target") if row[role])
+    yield "model", f"{row['model']} ({models})" if models else str(row["model"])
+    if row["prm"]:
+        yield "PRM", row["prm"]
+    if row["temperature"] is not None:
+        yield "sampling", f"temperature {row['temperature']:g}, top-p {row['top_p']:g}, seed {row['seed']}"
+    if row["accuracy"] is not None:
+        yield "accuracy", f"{percent(row['accuracy'])} {percent_interval((row['low'], row['high']))}"
+    if row["judged"]:
+        yield "steps accepted", f"{percent(row['acceptance'])}, draft only {percent(row['draft_only'])}"
+
+
+class Problems:
+    """The questions of benchmarks, each read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, Problem]] = {}
+
+    def of(self, folder: Path) -> dict[str, Problem]:
+        """{question_id: problem} of what the run in `folder` answered, in the benchmark's order; empty, with one line
+        on stderr, where it cannot be read."""
+        from rsd.grade import problems_of  # takes the whole configuration along
+
+        manifest = read_manifest(folder)
+        key = str(manifest["identity"].get("benchmark"))
+        if key not in self._known:
+            try:
+                found = problems_of(folder)
+            except (RSDError, KeyError) as error:
+                tell(f"{manifest['benchmark']}: traces without questions, since they cannot be read: {error}")
+                return {}
+            self._known[key] = {problem.question_id: problem for problem in found}
+        return self._known[key]
+
+
+def _embedded(data: bytes) -> Markup:
+    """JSON within a page: no text of it ends the element that holds it."""
+    return Markup(data.replace(b"<", b"\\u003c").decode())
+
+
+def _rendered(name: str, **values: Any) -> bytes:
+    """The page of a template, with its style and script, and a policy that allows nothing else to run or load."""
+    script = _asset(f"{name}.js")
+    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{allowed}'"
+    colours = " ".join(f"--{role}: {colour};" for role, colour in COLOURS.items())
+    page = _templates().get_template(f"{name}.html").render(
+        policy=policy, style=Markup(f":root {{ {colours} }}\n{_asset('style.css')}"), script=Markup(script), **values
+    )  # fmt: skip
+    return page.encode()
+
+
+def _asset(name: str) -> str:
+    return (HERE / "templates" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=PackageLoader("rsd.report.pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+
+
+@cache
+def _code() -> bytes:
+    """What pages are made by: with any change of it they are written anew."""
+    return b"".join(
+        path.read_bytes() for path in sorted(HERE.rglob("*")) if path.suffix in (".py", ".html", ".css", ".js")
+    )
