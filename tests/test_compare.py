@@ -129,6 +129,21 @@ def test_questions_won_and_lost(capsys: pytest.CaptureFixture[str], target: str,
     assert "Won by" not in capsys.readouterr().out
 
 
+def test_the_trace_page_of_what_was_won_and_lost(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Where a report has written it, its address is told, with what it is to show."""
+    folder = tmp_path / "runs" / "math500"
+    folder.mkdir(parents=True)
+    runs = [write_run(folder / name, name, {"a": [name == "new"], "b": [True]}) for name in ("t #1", "new")]
+    assert main(runs) == 0
+    assert "file://" not in capsys.readouterr().out
+    page = tmp_path / "traces" / "math500" / "new.html"
+    page.parent.mkdir(parents=True)
+    page.touch()
+    assert main(runs) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("Won by new against t #1: a") + 1] == f"  {page.as_uri()}#?show=won&against=t%20%231"
+
+
 def test_steps_beyond_the_context_of_the_prm(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str, draft: str
 ) -> None:

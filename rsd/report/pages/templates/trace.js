@@ -68,8 +68,9 @@ function address(changes) {
   return "#" + encodeURIComponent(id) + (sample ? `/${sample}` : "") + (query ? `?${query}` : "");
 }
 
-function go(changes) {
-  location.hash = address(changes);
+function go(changes, how = "pushState") {
+  history[how](null, "", address(changes));
+  show();
 }
 
 // The list
@@ -97,7 +98,7 @@ function row(index) {
   const place = shown[index];
   const [id, asked, right, strip] = summary.questions[place];
   const squares = [...strip].map((origin) => element("i", { class: origin }));
-  const top = element("span", { class: "row" }, verdict(right), `${place + 1}`, element("span", { class: "strip" }, ...squares));
+  const top = element("span", { class: "row" }, verdict(right), element("span", { class: "place" }, `${place + 1}`), element("span", { class: "strip" }, ...squares));
   const current = id === state.id ? "true" : null;
   return element("a", { href: address({ id, sample: 0 }), "aria-current": current },
     top, element("span", { class: "asked" }, asked || id));
@@ -290,7 +291,7 @@ function drawer(open) {
 
 $("against").append(...summary.others.map(({ run, name, model, prm }) => element("option", { value: run }, [name, model, prm].filter(Boolean).join(", "))));
 for (const name of ["show", "against"]) $(name).addEventListener("change", () => go({ [name]: $(name).value }));
-$("find").addEventListener("input", () => go({ find: $("find").value }));
+$("find").addEventListener("input", () => go({ find: $("find").value }, "replaceState"));
 $("list").addEventListener("scroll", list);
 $("list").addEventListener("click", () => drawer(false));
 $("previous").addEventListener("click", () => move(-1));
