@@ -5,7 +5,8 @@
     python -m rsd.report seed=1                       # of runs with another seed, limit or model, as they were run
 
 ``results/tables/`` holds the paper's layout, ``results/tables/tiny/`` that of the tiny family, and so for every preset.
-What is missing is left empty; the runs that would fill it are listed with their commands.
+What is missing is left empty; the runs that would fill it are listed with their commands. ``results/index.html`` is the
+page to look at all of it, and at each run's questions.
 """
 
 import argparse
@@ -30,10 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings that the runs were made with")
     parser.add_argument("--preset", action="append", metavar="NAME", help="only of this preset; default: of all")
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER", help="default: %(default)s")
+    parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)  # of a report that writes the pages
     options = parser.parse_args(arguments)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # levels of questions come from benchmarks that are here, or from none
     try:
-        for line in report(options.results, options.overrides, options.preset):
+        for line in report(options.results, options.overrides, options.preset, pages=not options.part):
             print(line)
     except RSDError as error:
         print(error, file=sys.stderr)
@@ -41,9 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def report(results: Path, overrides: Sequence[str] = (), chosen: Sequence[str] | None = None) -> list[str]:
-    """Write tables and figures below `results`, of the presets `chosen` or all; return what to tell: what was written,
-    and what is missing.
+def report(
+    results: Path, overrides: Sequence[str] = (), chosen: Sequence[str] | None = None, pages: bool = True
+) -> list[str]:
+    """Write tables and figures below `results`, of the presets `chosen` or all, and the `pages` of everything; return
+    what to tell: what was written, and what is missing.
 
     Raises ReportError where there is no run or no such preset, before anything is written.
     """
@@ -64,6 +68,11 @@ def report(results: Path, overrides: Sequence[str] = (), chosen: Sequence[str] |
                 if process.returncode:
                     raise ReportError(error.strip())
                 lines += output.splitlines()
+        if pages:
+            from rsd.report.pages.write import write_pages
+
+            index, *_ = write_pages(results, stored.runs, known)
+            lines.append(f"{index} shows all of it, and what each run did with every question.")
     return lines
 
 
@@ -71,22 +80,25 @@ def _write(stored: "Stored", results: Path, overrides: Sequence[str], preset: st
     from rsd.report import load
     from rsd.report.figures import write_all
     from rsd.report.missing import lacking
+    from rsd.report.pages.write import write_part
     from rsd.report.tables.layout import PAPER
     from rsd.report.tables.write import write_tables
 
     part = "" if preset == PAPER else preset  # the paper's stand at the top
-    tables = write_tables(stored, preset, overrides, results / "tables" / part)
+    tables, files = write_tables(stored, preset, overrides, results / "tables" / part)
     figures = write_all(partial(load, results), results / "figures" / part, preset, overrides)
+    told = list(lacking(preset, stored.index, overrides, results))
+    write_part(results, preset, tables, figures, told)
     written = (
-        f"preset={preset}: {len(tables)} files in {results / 'tables' / part}, {len(figures)} in "
+        f"preset={preset}: {len(files)} files in {results / 'tables' / part}, {len(figures)} in "
         f"{results / 'figures' / part}."
     )
-    return [written, *lacking(preset, stored.index, overrides, results)]
+    return [written, *told]
 
 
 def _started(results: Path, overrides: Sequence[str], preset: str) -> subprocess.Popen[str]:
     """A process that writes the reports of one preset: drawing is most of the time, and keeps one core busy."""
-    command = [sys.executable, "-m", "rsd.report", "--results", str(results), "--preset", preset, *overrides]
+    command = [sys.executable, "-m", "rsd.report", "--results", str(results), "--preset", preset, "--part", *overrides]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

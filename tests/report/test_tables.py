@@ -176,6 +176,12 @@ def test_the_command_writes_every_file_whatever_there_is(tmp_path: Path, capsys:
         f"preset=tiny: {len(FILES)} files in {tmp_path}/tables/tiny, {len(figures)} in {tmp_path}/figures/tiny."
     )
     assert "0 of its" in told[1]
+    assert told[-1] == f"{tmp_path}/index.html shows all of it, and what each run did with every question."
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    (run,) = tmp_path.glob("runs/*/*")
+    assert page.count(f'href="./traces/tiny_chain/{run.name}.html"') >= 2, "in the list of runs and in tables"
+    assert 'id="tiny-table2"' in page
+    assert 'id="tiny-omega"' in page
     assert main(["--results", str(tmp_path), "--preset", "huge"]) == 2
     assert capsys.readouterr().err == "--preset huge: there are paper, tiny.\n"
 

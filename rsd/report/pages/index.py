@@ -1,13 +1,12 @@
 """What the index page shows: every preset's tables and figures, and every run with its trace.
 
-index_of(results, stored.runs, [Part("tiny", tables, figures)], {folder: "./traces/…"})
+index_of(results, load(results), [part])
 """
 
 import base64
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,60 +14,56 @@ from urllib.parse import quote
 import pandas as pd
 from markupsafe import Markup, escape
 
+from rsd.report.cells import NONE, flops_cell, flops_unit, percent, percent_interval
 from rsd.report.figures import FIGURES
 from rsd.report.figures.style import caption
+from rsd.report.pages import trace_page
 from rsd.report.tables.page import PRINTED, Section
 from rsd.report.tables.write import Table
-from rsd.report.terminal import NONE, flops_cell, flops_unit, percent, percent_interval
 
 ENDS = ("pdf", "csv")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What was written for a preset: its tables, the files of its figures, and lines on what is missing."""
-
-    preset: str
-    tables: Sequence[Table]
-    figures: Sequence[Path]
-    lacking: Sequence[str]
-
-    @property
-    def has_runs(self) -> bool:
-        """Whether any of its tables has a run."""
-        return any(runs for table in self.tables for section in table.sections for runs in section.runs)
-
-
-def index_of(results: Path, runs: pd.DataFrame, parts: Sequence[Part], links: Mapping[Path, str]) -> dict[str, Any]:
-    """The values of the template. `links`: from the folder of a run to its trace page."""
-    shown = [part for part in parts if part.has_runs]
+def part_of(
+    results: Path, preset: str, tables: Sequence[Table], figures: Sequence[Path], lacking: Sequence[str]
+) -> dict[str, Any]:
+    """The values of the template of one preset: its tables, the files of its figures, and lines on what is missing.
+    Without any run, only these lines are shown."""
+    begun = any(runs for table in tables for section in table.sections for runs in section.runs)
     return {
-        "parts": [
-            {
-                "preset": part.preset,
-                "tables": [_table(table, results, links) for table in part.tables],
-                "figures": [_figure(png, results) for png in part.figures if png.suffix == ".png" and _drawn(png)],
-            }
-            for part in shown
-        ],
-        "lacking": "\n".join(line for part in parts for line in (f"preset={part.preset}", *part.lacking)),
-        "runs": list(_runs(runs, links)),
+        "preset": preset,
+        "tables": [_table(table, results) for table in tables] if begun else [],
+        "figures": [_figure(png, results) for png in figures if png.suffix == ".png" and _drawn(png)] if begun else [],
+        "lacking": "\n".join(lacking),
+    }
+
+
+def index_of(results: Path, runs: pd.DataFrame, parts: Sequence[str]) -> dict[str, Any]:
+    """The values of the index's template; `parts`: of each preset, as it was rendered."""
+    return {
+        "parts": [Markup(part) for part in parts],
+        "runs": list(_runs(results, runs)),
         "unit": flops_unit(runs["flops_passes"])[0],
     }
 
 
-def _table(table: Table, results: Path, links: Mapping[Path, str]) -> dict[str, Any]:
-    files = {path.suffix[1:]: "./" + quote(str(path.relative_to(results))) for path in table.files}
-    sections = [_section(section, links) for section in table.sections if any(map(any, section.rows))]
+def link(page: Path, start: Path) -> str:
+    """The address of `page` from a page in the folder `start`, which holds it."""
+    return "./" + quote(str(page.relative_to(start)))
+
+
+def _table(table: Table, results: Path) -> dict[str, Any]:
+    files = {path.suffix[1:]: link(path, results) for path in table.files}
+    sections = [_section(section, results) for section in table.sections if any(map(any, section.rows))]
     return {"name": table.layout.name, "title": table.layout.title, "files": files, "sections": sections}
 
 
-def _section(section: Section, links: Mapping[Path, str]) -> dict[str, Any]:
+def _section(section: Section, results: Path) -> dict[str, Any]:
     groups: list[list[list[Markup]]] = []  # a row, and what belongs to it
     for row, runs in zip(section.rows, section.runs, strict=True):
-        pages = {i: links.get(Path(run["folder"])) for i, run in runs.items()}
+        pages = {i: link(trace_page(results, Path(run["folder"])), results) for i, run in runs.items()}
         cells = [
-            Markup('<a href="{}">{}</a>').format(pages[i], marked(cell)) if pages.get(i) and cell else marked(cell)
+            Markup('<a href="{}">{}</a>').format(pages[i], marked(cell)) if i in pages and cell else marked(cell)
             for i, cell in enumerate(row)
         ]
         if row[0] == PRINTED and groups:
@@ -97,18 +92,18 @@ def _drawn(png: Path) -> bool:
 def _figure(png: Path, results: Path) -> dict[str, Any]:
     module = inspect.getmodule(FIGURES[png.stem][1])
     assert module is not None
-    files = {end: "./" + quote(str(png.with_suffix(f".{end}").relative_to(results))) for end in ENDS}
+    files = {end: link(png.with_suffix(f".{end}"), results) for end in ENDS}
     image = f"data:image/png;base64,{base64.b64encode(png.read_bytes()).decode()}"
     return {"name": png.stem, "caption": caption(module.__doc__), "image": image, "files": files}
 
 
-def _runs(runs: pd.DataFrame, links: Mapping[Path, str]) -> Iterator[dict[str, Any]]:
+def _runs(results: Path, runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
     size = flops_unit(runs["flops_passes"])[1]
     for row in runs.astype(object).where(runs.notna(), None).to_dict("records"):
         samples = "" if row["samples"] <= 1 else f" × {row['samples']}"
         interval = "" if row["accuracy"] is None else percent_interval((row["low"], row["high"]))
         yield {
-            "link": links[Path(row["folder"])],
+            "link": link(trace_page(results, Path(row["folder"])), results),
             "benchmark": row["benchmark"],
             "name": row["name"],
             "run_id": row["run_id"],

@@ -1,6 +1,7 @@
 """Writing the pages, each from its template; trace pages only when something that they show has changed.
 
-write_pages(Path("results"), stored, [Part("tiny", tables, figures, lacking)])
+write_part(results, "tiny", tables, figures, lacking)
+write_pages(results, load(results), ["paper", "tiny"])
 """
 
 import base64
@@ -10,21 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import orjson
+import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rsd.errors import RSDError
 from rsd.records import Problem
 from rsd.report.cache import StoredRun, read_run, tell
+from rsd.report.cells import percent, percent_interval
 from rsd.report.figures import style
 from rsd.report.pages import trace_page
-from rsd.report.pages.index import Part, index_of
+from rsd.report.pages.index import index_of, link, part_of
 from rsd.report.pages.traces import Shares, shares, traces
-from rsd.report.tables.cells import Stored
-from rsd.report.terminal import percent, percent_interval
+from rsd.report.tables.write import Table
 from rsd.store import create_folder, read_manifest, write_file
 
 HERE = Path(__file__).parent
@@ -34,19 +35,25 @@ COLOURS = {
 }  # fmt: skip
 
 
-def write_pages(results: Path, stored: Stored, parts: Sequence[Part]) -> list[Path]:
-    """Write the index, and the trace pages that are not up to date; return the paths of all."""
-    pages = {run: trace_page(results, run) for run in map(Path, stored.runs["folder"])}
+def write_part(
+    results: Path, preset: str, tables: Sequence[Table], figures: Sequence[Path], lacking: Sequence[str]
+) -> None:
+    """Keep what the index shows of a preset, for whichever process writes the index."""
+    part = _templates().get_template("part.html").render(**part_of(results, preset, tables, figures, lacking))
+    write_file(create_folder(results / "cache" / "pages") / f"{preset}.html", part.encode())
+
+
+def write_pages(results: Path, runs: pd.DataFrame, presets: Sequence[str]) -> list[Path]:
+    """Write the index, with the parts of those `presets` that there are, and the trace pages that are not up to date;
+    return the paths of all. `runs`: the frame of ``load(rows="runs")``."""
+    pages = {run: trace_page(results, run) for run in map(Path, runs["folder"])}
     _write_traces(pages)
-    linked = {run: _link(page, results) for run, page in pages.items()}
+    parts = [results / "cache" / "pages" / f"{preset}.html" for preset in presets]
     index = results / "index.html"
-    write_file(index, _rendered("index", **index_of(results, stored.runs, parts, linked)))
+    write_file(
+        index, _rendered("index", **index_of(results, runs, [p.read_text("utf-8") for p in parts if p.exists()]))
+    )
     return [index, *pages.values()]
-
-
-def _link(page: Path, start: Path) -> str:
-    """The address of `page` from a page in the folder `start`, which holds it."""
-    return "./" + quote(str(page.relative_to(start)))
 
 
 def _write_traces(pages: Mapping[Path, Path]) -> None:
@@ -67,7 +74,7 @@ def _write_trace(
 ) -> None:
     page = pages[run.folder]
     others = [
-        ({**_named(other), "page": _link(pages[other], page.parent)}, right)
+        ({**_named(other), "page": link(pages[other], page.parent)}, right)
         for other, right in verdicts.items()
         if other != run.folder
     ]
@@ -78,7 +85,7 @@ def _write_trace(
     if page.exists() and source.encode() in page.read_bytes()[:HEAD]:
         return
     summary, lines = traces(run, problems, others)
-    summary["drawn"] = _link(pages[drawn], page.parent) if drawn else None
+    summary["drawn"] = link(pages[drawn], page.parent) if drawn else None
     create_folder(page.parent)
     write_file(
         page,
