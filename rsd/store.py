@@ -1,7 +1,8 @@
 """The append-only files of one run folder: written so that a kill or a full disk costs at most a line.
 
 A run folder holds ``records.jsonl``, ``grades.jsonl``, ``invocations.jsonl``, ``manifest.json`` and
-``summary.json``; a shard `i` writes ``records-i.jsonl``, and readers take the union::
+``summary.json``; a shard `i` writes ``records-i.jsonl``, and readers take the union, also of files packed by gzip
+(``records.jsonl.gz``)::
 
     with JsonLines(create_folder(folder) / "records.jsonl") as records:
         records.append(dump(record))
@@ -9,12 +10,14 @@ A run folder holds ``records.jsonl``, ``grades.jsonl``, ``invocations.jsonl``, `
 """
 
 import errno
+import gzip
 import logging
 import mmap
 import os
 import re
 import secrets
 import tempfile
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -30,6 +33,7 @@ from rsd.records import SCHEMA, Record, load
 logger = logging.getLogger(__name__)
 
 MANIFEST_KEYS = {"name", "benchmark", "benchmark_size", "identity", "shapes"}  # what readers of runs rely on
+PACKED = ".gz"  # of files of lines that are kept, and only read
 Key = tuple[str, int]  # question_id, sample
 Line = TypeVar("Line")
 
@@ -277,22 +281,24 @@ def read_lines(
 
 
 def line_files(folder: Path, name: str) -> list[Path]:
-    """``<name>.jsonl`` and the ``<name>-i.jsonl`` of shards that a run folder holds."""
-    pattern = re.compile(re.escape(name) + r"(-\d+)?\.jsonl")
-    return sorted(path for path in folder.glob("*.jsonl") if pattern.fullmatch(path.name))
+    """``<name>.jsonl`` and the ``<name>-i.jsonl`` of shards that a run folder holds, after those packed by gzip."""
+    pattern = re.compile(re.escape(name) + r"(-\d+)?\.jsonl(\.gz)?")
+    found = [path for path in folder.glob("*.jsonl*") if pattern.fullmatch(path.name)]
+    return sorted(found, key=lambda path: (path.suffix != PACKED, path))
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
-        with path.open("rb") as file:
+        with gzip.open(path) if path.suffix == PACKED else path.open("rb") as file:
             number, line = 1, file.readline()
             while line:
                 following = file.readline()
                 if following or not _is_torn(line):
                     yield number, line
                 number, line = number + 1, following
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}; mend that and run the same command again") from error
+    except (OSError, EOFError, zlib.error) as error:
+        fault = getattr(error, "strerror", None) or error
+        raise StoreError(f"cannot read {path}: {fault}; mend that and run the same command again") from error
 
 
 def _is_torn(line: bytes) -> bool:
