@@ -56,7 +56,7 @@ test-vllm:
 	@HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m vllm -n 2 --dist loadfile --no-loadscope-reorder
 
 test-browser: install
-	@$(BIN)/python -m pytest -m browser
+	@$(BIN)/python -m pytest -m browser tests/browser
 
 lint: install
 	@$(BIN)/ruff check .

@@ -218,3 +218,5 @@ def test_many_questions(browser: Chrome, tmp_path: Path) -> None:
     assert shown(browser) == "5000"
     assert len(browser.find_elements(By.CSS_SELECTOR, "#list a")) < 40
     assert texts(browser, ".proposal .text")[-1] == f"{names[-1]}."
+    open_trace(browser, tmp_path, "many", f"#{names[2999]}")
+    assert texts(browser, "#list [aria-current] .place") == ["3000"], "a link brings the list along"

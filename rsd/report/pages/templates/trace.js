@@ -113,14 +113,14 @@ function list() {
     made.style.top = `${index * ROW}px`;
     rows.push(element("li", {}, made));
   }
-  const all = $("list").firstElementChild;
-  all.style.height = `${shown.length * ROW}px`;
-  all.replaceChildren(...rows);
+  $("list").firstElementChild.replaceChildren(...rows);
 }
 
-function follow(index) { // the current row stays in sight
+function follow(index) { // the current row, if there is one, stays in sight
   const top = index * ROW;
   const box = $("list");
+  box.firstElementChild.style.height = `${shown.length * ROW}px`;
+  if (index < 0) return;
   if (top < box.scrollTop || top + ROW > box.scrollTop + box.clientHeight) box.scrollTop = top - box.clientHeight / 2;
 }
 
@@ -131,7 +131,7 @@ const UNITS = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1,
 function flops(value) {
   if (value === null || value === undefined) return "not measured";
   const [size, unit] = UNITS.find(([least]) => value >= least) ?? [1, ""];
-  return `${(value / size).toPrecision(3)} ${unit}`;
+  return `${Number((value / size).toPrecision(3))} ${unit}`;
 }
 
 function fact(word, ...told) {
@@ -268,7 +268,7 @@ function show() {
   $("position").textContent = index < 0 ? "" : `${index + 1} of ${shown.length}`;
   $("previous").disabled = step(-1) === undefined;
   $("next").disabled = step(1) === undefined;
-  if (index >= 0) follow(index);
+  follow(index);
   list();
 }
 
