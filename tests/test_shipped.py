@@ -41,7 +41,7 @@ def test_what_is_appended_stands_beside_what_is_packed(folder: Path) -> None:
         records.append(dump(record("new", proposal("draft", 3))))
     grades = gzip.decompress((folder / "grades.jsonl.gz").read_bytes()).splitlines()
     grade = next(line for line in grades if question.encode() in line)
-    (folder / "grades.jsonl").write_bytes(grade.replace(b"true", b"false"))
+    (folder / "grades.jsonl").write_bytes(grade.replace(b"true", b"false") + b"\n")
     assert read_records(folder).keys() == before.keys() | {("new", 0)}
     assert read_grades(folder)[question, 0].correct is False, "a grade that was given later counts"
 
