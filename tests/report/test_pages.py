@@ -198,8 +198,13 @@ def test_formulas() -> None:
     assert formulas.trees[0][2:] == [["mrow", {}, ["msup", {}, ["mi", {}, "x"], ["mn", {}, "2"]]]]
     for text in ("$5 and $10", "a plain text", r"\$5$", "$$", r"\boxed{unclosed", "$x^$", "$" + "x" * 2000 + "$"):
         assert formulas.text(text) == text, "what is no formula, or none that is understood, stays as it stands"
+    parts = formulas.text(
+        "So\n\\begin{align*}a &= b \\\\ &= c\\end{align*}\nand \\[d\\], where \\begin{align} ends nowhere"
+    )
+    assert parts == ["So\n", 2, "\nand ", 3, ", where \\begin{align} ends nowhere"]
+    assert [tree[1]["display"] for tree in formulas.trees] == ["inline", "inline", "block", "block"]
     assert formulas.answer("366") == "366"
-    assert formulas.answer(r"\frac{1}{2}") == [2]
+    assert formulas.answer(r"\frac{1}{2}") == [4]
 
 
 @pytest.mark.parametrize(

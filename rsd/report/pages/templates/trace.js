@@ -290,6 +290,7 @@ function drawer(open) {
 }
 
 $("against").append(...summary.others.map(({ run, name, model, prm }) => element("option", { value: run }, [name, model, prm].filter(Boolean).join(", "))));
+$("against").parentElement.hidden = !summary.others.length;
 for (const name of ["show", "against"]) $(name).addEventListener("change", () => go({ [name]: $(name).value }));
 $("find").addEventListener("input", () => go({ find: $("find").value }, "replaceState"));
 $("list").addEventListener("scroll", list);
