@@ -79,6 +79,7 @@ def test_no_text_of_a_run_becomes_markup(results: Path) -> None:
         page = page_of(results, run_id)
         assert [told.get("id") for tag, told in page.elements if tag == "script"] == ["summary", "lines", None]
         assert not [tag for tag, _ in page.elements if tag in ("img", "b", "table", "iframe", "object")]
+    assert page_of(results, "target").lines[-1]["id"] == ATTACK
     page = page_of(results, OWN)
     found = {line["id"]: line for line in page.lines}
     texts = [plain(line["question"], line["formulas"]) for line in page.lines]
@@ -182,7 +183,9 @@ def test_questions_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFix
     pages_in(tmp_path)
     assert "traces without questions" in capsys.readouterr().err
     page = page_of(tmp_path, "target")
-    assert [(line["id"], line["question"]) for line in page.lines] == [(name, None) for name in sorted(names)]
+    assert [(line["id"], line["question"]) for line in page.lines] == [
+        (name, None) for name in sorted([*names, ATTACK])
+    ]
     path = tmp_path / "runs/asked/target/manifest.json"
     told = orjson.loads(path.read_bytes())
     for target in ("os.system", "rsd.benchmarks.jsonl.hashlib.new", "rsd.benchmarks.jsonl.data_hash"):
