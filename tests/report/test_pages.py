@@ -168,7 +168,13 @@ def test_a_page_is_written_when_what_it_shows_changes(tmp_path: Path) -> None:
     assert written() == set()
     grades = tmp_path / "runs/asked/target/grades.jsonl"
     grades.write_bytes(grades.read_bytes().replace(b'"correct":true', b'"correct":false'))
+    before = page_of(tmp_path, OWN)
     assert written() == {page.stem for page in pages}, "all of the benchmark are compared with it"
+    after = page_of(tmp_path, OWN)
+    (told,) = [other for other in after.summary["others"] if other["run"] == "target"]
+    assert told["right"] == [0.0] * 4
+    assert after.lines == before.lines
+    assert {**after.summary, "others": before.summary["others"]} == before.summary
     assert written() == set()
     (tmp_path / "traces/asked/beam.html").unlink()
     pages = [page for page in pages if page.stem != "beam"]
