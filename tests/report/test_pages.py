@@ -174,6 +174,9 @@ def test_a_page_is_written_when_what_it_shows_changes(tmp_path: Path) -> None:
     (told,) = [other for other in after.summary["others"] if other["run"] == "target"]
     assert told["right"] == [0.0] * 4
     assert after.lines == before.lines
+    own = page_of(tmp_path, "target")
+    assert {right for _, _, right, _ in own.summary["questions"]} == {0.0}
+    assert not any(line["samples"][0]["correct"] for line in own.lines)
     assert {**after.summary, "others": before.summary["others"]} == before.summary
     assert written() == set()
     (tmp_path / "traces/asked/beam.html").unlink()
