@@ -54,7 +54,7 @@ def rsd_steps(first: str, last: str) -> list[Proposal]:
 
 
 def runs_in(results: Path) -> list[str]:
-    """Write the runs, and return the question_ids."""
+    """Write the runs, and return the question_ids of the benchmark."""
     asked, names = benchmark(results / "data", QUESTIONS)
     size = len(names)
 
@@ -67,6 +67,9 @@ def runs_in(results: Path) -> list[str]:
     write(OWN, NAME, RSD, [record(q, *steps) for q, steps in answers.items()], {*names[:2]})
     whole = {q: f"{text}\n\n{text}" for q, text in zip(names, texts, strict=True)}
     alone = [record(q, proposal("target", 40, text=text, finish="eos")) for q, text in whole.items()]
+    alone.append(
+        record(ATTACK, proposal("target", 3, text="Asked by nobody."))
+    )  # a question_id of somebody else's making
     write("target", "target alone", TARGET, alone, {names[0], names[2]})
     drawn = [record(q, proposal("draft", 5, text=text), sample=i) for q, text in whole.items() for i in range(3)]
     write("samples", "draft alone", {"method": "single", "role": "draft", "stepwise": False}, drawn, {names[0]})

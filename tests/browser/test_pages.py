@@ -2,6 +2,7 @@
 
 import base64
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from selenium.webdriver import Chrome
@@ -149,11 +150,11 @@ def test_deep_links(browser: Chrome, results: Path) -> None:
 
 @pytest.mark.parametrize("run_id", [pytest.param(OWN, id="rsd"), "target", "samples", "best", "speculative"])
 def test_no_text_runs_as_a_script(browser: Chrome, results: Path, run_id: str) -> None:
-    """In question, gold, response, error, run name, folder name and address."""
+    """In question, question_id, gold, response, error, run name, folder name and address."""
     hostile = "#%22%3E%3Cimg%20src=x%20onerror=document.title='attacked'%3E?find=%3Cscript%3E&show=javascript:1"
     open_trace(browser, results, run_id, hostile)
     open_trace(browser, results, run_id)
-    for _ in range(4):
+    for _ in range(5):
         press(browser, "j")
         assert browser.title != "attacked"
         assert browser.execute_script("return document.scripts.length") == 3
@@ -169,6 +170,9 @@ def test_an_attack_is_shown_as_it_stands(browser: Chrome, results: Path) -> None
     open_trace(browser, results, OWN)
     press(browser, "j")
     assert texts(browser, ".proposal .text")[0] == ATTACK
+    open_trace(browser, results, "target", "#" + quote(ATTACK, safe="'"))
+    assert (shown(browser), browser.find_element(By.CSS_SELECTOR, "article h2 small").text) == ("5", ATTACK)
+    assert browser.find_element(By.CSS_SELECTOR, "#list [aria-current]").get_attribute("href") == browser.current_url
 
 
 def test_on_a_phone(browser: Chrome, results: Path, index: Path) -> None:

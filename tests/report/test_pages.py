@@ -79,6 +79,7 @@ def test_no_text_of_a_run_becomes_markup(results: Path) -> None:
         page = page_of(results, run_id)
         assert [told.get("id") for tag, told in page.elements if tag == "script"] == ["summary", "lines", None]
         assert not [tag for tag, _ in page.elements if tag in ("img", "b", "table", "iframe", "object")]
+    assert page_of(results, "target").lines[-1]["id"] == ATTACK
     page = page_of(results, OWN)
     found = {line["id"]: line for line in page.lines}
     texts = [plain(line["question"], line["formulas"]) for line in page.lines]
@@ -167,7 +168,16 @@ def test_a_page_is_written_when_what_it_shows_changes(tmp_path: Path) -> None:
     assert written() == set()
     grades = tmp_path / "runs/asked/target/grades.jsonl"
     grades.write_bytes(grades.read_bytes().replace(b'"correct":true', b'"correct":false'))
+    before = page_of(tmp_path, OWN)
     assert written() == {page.stem for page in pages}, "all of the benchmark are compared with it"
+    after = page_of(tmp_path, OWN)
+    (told,) = [other for other in after.summary["others"] if other["run"] == "target"]
+    assert told["right"] == [0.0] * 4
+    assert after.lines == before.lines
+    own = page_of(tmp_path, "target")
+    assert {right for _, _, right, _ in own.summary["questions"]} == {0.0}
+    assert not any(line["samples"][0]["correct"] for line in own.lines)
+    assert {**after.summary, "others": before.summary["others"]} == before.summary
     assert written() == set()
     (tmp_path / "traces/asked/beam.html").unlink()
     pages = [page for page in pages if page.stem != "beam"]
@@ -182,7 +192,9 @@ def test_questions_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFix
     pages_in(tmp_path)
     assert "traces without questions" in capsys.readouterr().err
     page = page_of(tmp_path, "target")
-    assert [(line["id"], line["question"]) for line in page.lines] == [(name, None) for name in sorted(names)]
+    assert [(line["id"], line["question"]) for line in page.lines] == [
+        (name, None) for name in sorted([*names, ATTACK])
+    ]
     path = tmp_path / "runs/asked/target/manifest.json"
     told = orjson.loads(path.read_bytes())
     for target in ("os.system", "rsd.benchmarks.jsonl.hashlib.new", "rsd.benchmarks.jsonl.data_hash"):
@@ -198,8 +210,13 @@ def test_formulas() -> None:
     assert formulas.trees[0][2:] == [["mrow", {}, ["msup", {}, ["mi", {}, "x"], ["mn", {}, "2"]]]]
     for text in ("$5 and $10", "a plain text", r"\$5$", "$$", r"\boxed{unclosed", "$x^$", "$" + "x" * 2000 + "$"):
         assert formulas.text(text) == text, "what is no formula, or none that is understood, stays as it stands"
+    parts = formulas.text(
+        "So\n\\begin{align*}a &= b \\\\ &= c\\end{align*}\nand \\[d\\], where \\begin{align} ends nowhere"
+    )
+    assert parts == ["So\n", 2, "\nand ", 3, ", where \\begin{align} ends nowhere"]
+    assert [tree[1]["display"] for tree in formulas.trees] == ["inline", "inline", "block", "block"]
     assert formulas.answer("366") == "366"
-    assert formulas.answer(r"\frac{1}{2}") == [2]
+    assert formulas.answer(r"\frac{1}{2}") == [4]
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,12 @@ ATTRIBUTES = {
     *("minsize", "movablelimits", "notation", "separator", "stretchy", "width"),
 }
 LONGEST = 1000  # characters of a formula
+BLOCKS = {"block", "bracket", "environment"}  # formulas in lines of their own
 FORMULA = re.compile(
     rf"(?<!\\)\$\$(?P<block>[^$]{{1,{LONGEST}}})\$\$|\\\[(?P<bracket>.{{1,{LONGEST}}}?)\\\]"
     rf"|\\\((?P<round>.{{1,{LONGEST}}}?)\\\)"
     rf"|(?<![\\$])\$(?![\s$])(?P<dollar>[^$\n]{{1,{LONGEST}}})(?<![\s\\])\$(?!\d)"  # not the price of something
+    rf"|(?P<environment>\\begin\{{(?P<kind>(?:align|equation|gather)\*?)\}}.{{1,{LONGEST}}}?\\end\{{(?P=kind)\}})"
     rf"|(?P<box>\\boxed\{{(?:[^{{}}]|\{{(?:[^{{}}]|\{{[^{{}}]{{0,200}}\}}){{0,200}}\}}){{0,200}}\}})",
     re.DOTALL,
 )
@@ -48,7 +50,7 @@ class Formulas:
         end = 0
         for found in FORMULA.finditer(text):
             source = found[found.lastgroup or 0]
-            place = self._place(source, found.lastgroup in ("block", "bracket"))
+            place = self._place(source, found.lastgroup in BLOCKS)
             if place is not None:
                 parts += [text[end : found.start()], place]
                 end = found.end()

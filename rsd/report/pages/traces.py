@@ -1,6 +1,6 @@
 """What a run did with each question, as the data of its trace page.
 
-    summary, lines = traces(run, problems, others)
+    summary, lines = traces(run, problems)
 
 `summary` tells what the page's list and filters need of every question, `lines` hold one JSON object a question, which
 the page reads when it shows it.
@@ -34,11 +34,8 @@ def shares(solutions: pd.DataFrame) -> dict[str, float | None]:
     return means.to_dict() if graded["graded"].any() else dict.fromkeys(means.index)
 
 
-def traces(
-    run: StoredRun, problems: Mapping[str, Problem], others: Sequence[tuple[Mapping[str, Any], Shares]]
-) -> tuple[dict[str, Any], list[bytes]]:
-    """The data of a run's page. `problems`: its questions by name, as far as they can be read; `others`: what is told
-    of each other run of the benchmark, and its verdicts."""
+def traces(run: StoredRun, problems: Mapping[str, Problem]) -> tuple[dict[str, Any], list[bytes]]:
+    """The data of a run's page. `problems`: its questions by name, as far as they can be read."""
     records: defaultdict[str, dict[int, Record]] = defaultdict(dict)
     for record in read_lines(run.folder, "records", load, damaged=lambda fault: None):  # the tables have told of it
         known = records[record.question_id]
@@ -55,14 +52,13 @@ def traces(
         told = [records[name][sample] for sample in sorted(records[name])]
         lines.append(orjson.dumps(_question(name, problems.get(name), told[:samples], numbers, shapes)))
         asked = problems[name].question if name in problems else ""
-        listed.append([name, " ".join(asked.split())[:EXCERPT], _known(verdicts.get(name)), _strip(told)])
+        listed.append([name, " ".join(asked.split())[:EXCERPT], rounded(verdicts.get(name)), _strip(told)])
     proposals = (p for every in records.values() for record in every.values() for p in record.proposals)
     summary = {
         "delta": threshold(manifest),
         "range": _range([p.reward for p in proposals if p.reward is not None]),
         "left_out": max((len(every) - samples for every in records.values()), default=0),
         "questions": listed,
-        "others": [{**told, "right": [_known(share.get(name)) for name in names]} for told, share in others],
     }
     return summary, lines
 
@@ -73,7 +69,8 @@ def _range(rewards: Sequence[float]) -> tuple[float, float]:
     return (0.0, 1.0) if low >= 0.0 and high <= 1.0 else (low, high)
 
 
-def _known(share: float | None) -> float | None:
+def rounded(share: float | None) -> float | None:
+    """A number as pages hold it, None where it is missing."""
     return None if share is None or pd.isna(share) else round(share, 4)
 
 
@@ -110,8 +107,8 @@ def _solution(
         "extracted": formulas.answer(extracted) if isinstance(extracted, str) else None,
         "end": record.end_reason,
         "error": record.error,
-        "tokens": {role: _known(numbers.get(f"tokens_{role}")) for role in ROLES},
-        "flops": {accounting: _known(numbers.get(f"flops_{accounting}")) for accounting in ACCOUNTINGS},
+        "tokens": {role: rounded(numbers.get(f"tokens_{role}")) for role in ROLES},
+        "flops": {accounting: rounded(numbers.get(f"flops_{accounting}")) for accounting in ACCOUNTINGS},
         "steps": [
             [_proposal(proposal, shapes, formulas) for proposal in step]
             for _, step in groupby(record.proposals, key=lambda proposal: proposal.step)

@@ -24,7 +24,7 @@ from rsd.report.cells import percent, percent_interval
 from rsd.report.figures import style
 from rsd.report.pages import trace_page
 from rsd.report.pages.index import index_of, link, part_of
-from rsd.report.pages.traces import Shares, shares, traces
+from rsd.report.pages.traces import Shares, rounded, shares, traces
 from rsd.report.tables.write import Table
 from rsd.store import create_folder, read_manifest, write_file
 
@@ -72,32 +72,52 @@ def _write_traces(pages: Mapping[Path, Path]) -> None:
 def _write_trace(
     run: StoredRun, pages: Mapping[Path, Path], problems: Mapping[str, Problem], verdicts: Mapping[Path, Shares]
 ) -> None:
+    """Write a page that is not up to date; where only other runs have changed, with the traces that it holds."""
     page = pages[run.folder]
-    others = [
-        ({**_named(other), "page": link(pages[other], page.parent)}, right)
-        for other, right in verdicts.items()
-        if other != run.folder
-    ]
-    drawn = _drawn(run.row, [other for other in verdicts if other != run.folder])
-    known = [(name, problem.question, problem.answer) for name, problem in problems.items()]
-    told = orjson.dumps([run.key, run.row, known, others, str(drawn)], default=str)
-    source = hashlib.sha256(_code() + told).hexdigest()
-    if page.exists() and source.encode() in page.read_bytes()[:HEAD]:
+    others = [folder for folder in verdicts if folder != run.folder]
+    drawn = _drawn(run.row, others)
+    asked = [(name, problem.question, problem.answer) for name, problem in problems.items()]
+    own = _digest(_code(), run.key, run.row, asked)
+    compared = _digest([_named(other) for other in others], [verdicts[other] for other in others], str(drawn))
+    before = page.read_bytes() if page.exists() else b""
+    if f"{own} {compared}".encode() in before[:HEAD]:
         return
-    summary, lines = traces(run, problems, others)
+    if own.encode() in before[:HEAD]:
+        summary, lines = orjson.loads(_held(before, b"summary")), _held(before, b"lines")
+    else:
+        summary, told = traces(run, problems)
+        lines = b"\n".join(told)
+    names = [name for name, *_ in summary["questions"]]
+    summary["others"] = [
+        {
+            **_named(other),
+            "page": link(pages[other], page.parent),
+            "right": [rounded(verdicts[other].get(name)) for name in names],
+        }
+        for other in others
+    ]
     summary["drawn"] = link(pages[drawn], page.parent) if drawn else None
     create_folder(page.parent)
     write_file(
         page,
         _rendered(
             "trace",
-            source=source,
+            source=f"{own} {compared}",
             run=run.row,
             about=list(_about(run.row)),
             summary=_embedded(orjson.dumps(summary)),
-            questions=_embedded(b"\n".join(lines)),
+            lines=_embedded(lines),
         ),
     )
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(orjson.dumps(parts, default=str)).hexdigest()
+
+
+def _held(page: bytes, name: bytes) -> bytes:
+    """The JSON that a page holds under `name`."""
+    return page.split(b'id="%s">' % name, 1)[1].split(b"</script>", 1)[0]
 
 
 def _named(folder: Path) -> dict[str, Any]:
@@ -185,8 +205,10 @@ def _templates() -> Environment:
 
 
 @cache
-def _code() -> bytes:
+def _code() -> str:
     """What pages are made by: with any change of it they are written anew."""
-    return b"".join(
-        path.read_bytes() for path in sorted(HERE.rglob("*")) if path.suffix in (".py", ".html", ".css", ".js")
+    return "".join(
+        path.read_text(encoding="utf-8")
+        for path in sorted(HERE.rglob("*"))
+        if path.suffix in (".py", ".html", ".css", ".js")
     )

@@ -171,11 +171,11 @@ function role(proposal) {
 }
 
 function card(proposal, number, formulas) {
-  const kind = proposal.kept ? "kept" : "rejected";
-  const empty = proposal.text === "" ? [proposal.sample === undefined ? "(the end of the text)" : drawn(proposal)] : null;
+  const kind = proposal.kept ? "kept" : proposal.accepted === false ? "left rejected" : "left";
+  const end = proposal.sample === undefined ? "(the end of the text)" : drawn(proposal);
   const body = element("div", {},
     element("span", { class: "who" }, role(proposal)),
-    element("span", { class: "text" }, ...(empty ?? parts(proposal.text, formulas))));
+    proposal.text === "" ? end : element("span", { class: "text" }, ...parts(proposal.text, formulas)));
   const ahead = proposal.ahead && `${proposal.ahead[0]} drafted ahead, ${proposal.ahead[1]} accepted, ${proposal.ahead[2]} rounds`;
   const measures = element("div", { class: "measures" + (proposal.accepted === false ? " below" : "") },
     proposal.reward === undefined ? null : bar(proposal.reward),
@@ -290,6 +290,7 @@ function drawer(open) {
 }
 
 $("against").append(...summary.others.map(({ run, name, model, prm }) => element("option", { value: run }, [name, model, prm].filter(Boolean).join(", "))));
+$("against").parentElement.hidden = !summary.others.length;
 for (const name of ["show", "against"]) $(name).addEventListener("change", () => go({ [name]: $(name).value }));
 $("find").addEventListener("input", () => go({ find: $("find").value }, "replaceState"));
 $("list").addEventListener("scroll", list);
