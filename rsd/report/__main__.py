@@ -51,6 +51,7 @@ def report(
 
     Raises ReportError where there is no run or no such preset, before anything is written.
     """
+    from rsd.report.cache import is_much
     from rsd.report.tables.cells import Stored
     from rsd.report.wanted import configuration, presets
 
@@ -61,7 +62,11 @@ def report(
             raise ReportError(f"--preset {preset}: there are {', '.join(known)}.")
         first, *others = chosen or known
         with ExitStack() as stack:
-            elsewhere = [stack.enter_context(_started(results, overrides, preset)) for preset in others]
+            elsewhere = [
+                stack.enter_context(_started("rsd.report", *_of_part(results, preset), *overrides)) for preset in others
+            ]
+            if pages and is_much(map(Path, stored.runs["folder"])):
+                elsewhere.append(stack.enter_context(_started("rsd.report.pages.write", str(results))))
             lines = _write(stored, results, overrides, first)
             for process in elsewhere:
                 output, error = process.communicate()
@@ -96,10 +101,13 @@ def _write(stored: "Stored", results: Path, overrides: Sequence[str], preset: st
     return [written, *told]
 
 
-def _started(results: Path, overrides: Sequence[str], preset: str) -> subprocess.Popen[str]:
-    """A process that writes the reports of one preset: drawing is most of the time, and keeps one core busy."""
-    command = [sys.executable, "-m", "rsd.report", "--results", str(results), "--preset", preset, "--part", *overrides]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def _of_part(results: Path, preset: str) -> list[str]:
+    return ["--results", str(results), "--preset", preset, "--part"]
+
+
+def _started(*command: str) -> subprocess.Popen[str]:
+    """A process that writes a part of the report: drawing, and traces, are most of the time, and keep a core busy."""
+    return subprocess.Popen([sys.executable, "-m", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 if __name__ == "__main__":

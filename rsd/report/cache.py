@@ -11,7 +11,7 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -100,23 +100,31 @@ def _stored(folder: Path, grader: str) -> tuple[StoredRun | None, list[Any]]:
     return (StoredRun(folder, key, *told, files, _state(files.values())) if told else None), key
 
 
-def read_ahead(folders: Iterable[Path], grader: str) -> None:
+def read_ahead(folders: Collection[Path], grader: str) -> None:
     """Fill the cache by several processes where much is to be read; `read_run` finds what they leave behind.
 
     They are commands of their own, since a forked process would inherit Arrow's threads, and a spawned one would run
     the user's script again.
     """
-    sizes = {folder: sum(path.stat().st_size for path in line_files(folder, "records")) for folder in folders}
-    if sum(sizes.values()) <= MUCH:
+    if not is_much(folders):
         return
-    lacking = [folder for folder in sorted(sizes, key=lambda folder: -sizes[folder]) if not _stored(folder, grader)[0]]
+    lacking = [folder for folder in sorted(folders, key=_size, reverse=True) if not _stored(folder, grader)[0]]
     processes = min(len(os.sched_getaffinity(0)), MOST_PROCESSES, len(lacking))
-    if processes > 1 and sum(sizes[folder] for folder in lacking) > MUCH:
+    if processes > 1 and is_much(lacking):
         command = [sys.executable, "-m", "rsd.report.cache", grader]
         parts = [lacking[i::processes] for i in range(processes)]
         running = [subprocess.Popen([*command, *map(str, part)], stderr=subprocess.DEVNULL) for part in parts]
         for process in running:
             process.wait()
+
+
+def is_much(folders: Iterable[Path]) -> bool:
+    """Whether the records of these runs are worth another process."""
+    return sum(map(_size, folders)) > MUCH
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in line_files(folder, "records"))
 
 
 @cache

@@ -2,10 +2,14 @@
 
 write_part(results, "tiny", tables, figures, lacking)
 write_pages(results, load(results), ["paper", "tiny"])
+
+python -m rsd.report.pages.write results    # the trace pages alone
 """
 
 import base64
+import gc
 import hashlib
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -22,6 +26,7 @@ from rsd.records import Problem
 from rsd.report.cache import StoredRun, read_run, tell
 from rsd.report.cells import percent, percent_interval
 from rsd.report.figures import style
+from rsd.report.frames import load
 from rsd.report.pages import trace_page
 from rsd.report.pages.index import index_of, link, part_of
 from rsd.report.pages.traces import Shares, rounded, shares, traces
@@ -46,8 +51,7 @@ def write_part(
 def write_pages(results: Path, runs: pd.DataFrame, presets: Sequence[str]) -> list[Path]:
     """Write the index, with the parts of those `presets` that there are, and the trace pages that are not up to date;
     return the paths of all. `runs`: the frame of ``load(rows="runs")``."""
-    pages = {run: trace_page(results, run) for run in map(Path, runs["folder"])}
-    _write_traces(pages)
+    pages = write_traces(results, runs)
     parts = [results / "cache" / "pages" / f"{preset}.html" for preset in presets]
     index = results / "index.html"
     write_file(
@@ -56,8 +60,9 @@ def write_pages(results: Path, runs: pd.DataFrame, presets: Sequence[str]) -> li
     return [index, *pages.values()]
 
 
-def _write_traces(pages: Mapping[Path, Path]) -> None:
-    """Write the pages of the runs that are not up to date, benchmark by benchmark."""
+def write_traces(results: Path, runs: pd.DataFrame) -> dict[Path, Path]:
+    """Write the trace pages that are not up to date, benchmark by benchmark; return all of them by their runs."""
+    pages = {run: trace_page(results, run) for run in map(Path, runs["folder"])}
     questions = Problems()
     benchmarks: defaultdict[Path, list[Path]] = defaultdict(list)
     for folder in pages:
@@ -67,6 +72,7 @@ def _write_traces(pages: Mapping[Path, Path]) -> None:
         verdicts = {folder: shares(run.solutions.to_pandas()) for folder, run in runs.items()}
         for folder, run in runs.items():
             _write_trace(run, pages, questions.of(folder), {**verdicts})
+    return pages
 
 
 def _write_trace(
@@ -212,3 +218,8 @@ def _code() -> str:
         for path in sorted(HERE.rglob("*"))
         if path.suffix in (".py", ".html", ".css", ".js")
     )
+
+
+if __name__ == "__main__":
+    gc.disable()  # nothing here refers to itself, and looking for what does takes a third of the time
+    write_traces(Path(sys.argv[1]), load(sys.argv[1]))
