@@ -9,7 +9,7 @@ import orjson
 from rsd.benchmarks.jsonl import JsonLinesBenchmark, data_hash
 from rsd.records import Proposal, Record, Role, Usage
 from rsd.report import load
-from rsd.report.pages.write import write_pages
+from rsd.report.pages.write import write_index, write_traces
 from tests.stored import RSD, TARGET, manifest, proposal, record, store
 
 ATTACK = "</script><script>document.title='attacked'</script><img src=x onerror=\"document.title='attacked'\">"
@@ -95,4 +95,4 @@ def runs_in(results: Path) -> list[str]:
 
 def pages_in(results: Path) -> list[Path]:
     """Write the pages of all runs, without tables."""
-    return write_pages(results, load(results), [])
+    return [write_index(results, load(results), []), *write_traces(results, load(results))]

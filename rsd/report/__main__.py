@@ -65,7 +65,8 @@ def report(
             elsewhere = [
                 stack.enter_context(_started("rsd.report", *_of_part(results, preset), *overrides)) for preset in others
             ]
-            if pages and is_much(map(Path, stored.runs["folder"])):
+            beside = pages and is_much(map(Path, stored.runs["folder"]))
+            if beside:
                 elsewhere.append(stack.enter_context(_started("rsd.report.pages.write", str(results))))
             lines = _write(stored, results, overrides, first)
             for process in elsewhere:
@@ -74,9 +75,11 @@ def report(
                     raise ReportError(error.strip())
                 lines += output.splitlines()
         if pages:
-            from rsd.report.pages.write import write_pages
+            from rsd.report.pages.write import write_index, write_traces
 
-            index, *_ = write_pages(results, stored.runs, known)
+            if not beside:
+                write_traces(results, stored.runs)
+            index = write_index(results, stored.runs, known)
             lines.append(f"{index} shows all of it, and what each run did with every question.")
     return lines
 

@@ -1,7 +1,8 @@
 """Writing the pages, each from its template; trace pages only when something that they show has changed.
 
 write_part(results, "tiny", tables, figures, lacking)
-write_pages(results, load(results), ["paper", "tiny"])
+write_traces(results, load(results))
+write_index(results, load(results), ["paper", "tiny"])
 
 python -m rsd.report.pages.write results    # the trace pages alone
 """
@@ -48,31 +49,29 @@ def write_part(
     write_file(create_folder(results / "cache" / "pages") / f"{preset}.html", part.encode())
 
 
-def write_pages(results: Path, runs: pd.DataFrame, presets: Sequence[str]) -> list[Path]:
-    """Write the index, with the parts of those `presets` that there are, and the trace pages that are not up to date;
-    return the paths of all. `runs`: the frame of ``load(rows="runs")``."""
-    pages = write_traces(results, runs)
+def write_index(results: Path, runs: pd.DataFrame, presets: Sequence[str]) -> Path:
+    """Write the index, with the parts of those `presets` that there are. `runs`: ``load(rows="runs")``."""
     parts = [results / "cache" / "pages" / f"{preset}.html" for preset in presets]
     index = results / "index.html"
     write_file(
         index, _rendered("index", **index_of(results, runs, [p.read_text("utf-8") for p in parts if p.exists()]))
     )
-    return [index, *pages.values()]
+    return index
 
 
-def write_traces(results: Path, runs: pd.DataFrame) -> dict[Path, Path]:
-    """Write the trace pages that are not up to date, benchmark by benchmark; return all of them by their runs."""
+def write_traces(results: Path, runs: pd.DataFrame) -> list[Path]:
+    """Write the trace pages that are not up to date, benchmark by benchmark; return the paths of all."""
     pages = {run: trace_page(results, run) for run in map(Path, runs["folder"])}
     questions = Problems()
     benchmarks: defaultdict[Path, list[Path]] = defaultdict(list)
     for folder in pages:
         benchmarks[folder.parent].append(folder)
     for folders in benchmarks.values():
-        runs = {folder: read_run(folder) for folder in folders}
-        verdicts = {folder: shares(run.solutions.to_pandas()) for folder, run in runs.items()}
-        for folder, run in runs.items():
+        stored = {folder: read_run(folder) for folder in folders}
+        verdicts = {folder: shares(run.solutions.to_pandas()) for folder, run in stored.items()}
+        for folder, run in stored.items():
             _write_trace(run, pages, questions.of(folder), {**verdicts})
-    return pages
+    return list(pages.values())
 
 
 def _write_trace(
