@@ -23,7 +23,7 @@ from rsd.methods.base import Method
 from rsd.methods.decoding import Decoding
 from rsd.methods.trajectory import Trajectory
 from rsd.records import Problem, Record, Solution, dump
-from rsd.signals import STOPPING
+from rsd.signals import STOPPING, interrupted
 from rsd.store import GradeRecord, JsonLines, is_error
 
 Job = tuple[Problem, int]  # a question and the index of its sample
@@ -115,6 +115,9 @@ class Runner:
             loop.call_soon_threadsafe(cancel)
 
         before = {number: signal.signal(number, stop) for number in STOPPING}
+        if interrupted():  # while models were loaded, and whatever was loading them has caught the exception
+            outcome.stopped = interrupted()
+            cancel()
         try:
             await asyncio.gather(*tasks)
         except asyncio.CancelledError:

@@ -1,7 +1,7 @@
 """The signals that end a run: nothing is recorded after one of them.
 
     listen()                 # each of them then raises KeyboardInterrupt; the runner handles its own
-    interrupted()            # whether one came; a library may have made an error of its own of the exception
+    interrupted()            # the one that came; a library may have caught the exception, or made its own of it
 
 Slurm announces with SIGUSR1 or SIGUSR2, as it is told, that a job is about to be preempted or to run out of time.
 """
@@ -18,9 +18,9 @@ def listen() -> None:
         signal.signal(number, _note)
 
 
-def interrupted() -> bool:
-    """Whether a stop signal came outside of the runner."""
-    return bool(_came)
+def interrupted() -> str | None:
+    """The stop signal that came outside of the runner, if one did."""
+    return signal.Signals(_came[0]).name if _came else None
 
 
 def _note(number: int, _: object) -> None:

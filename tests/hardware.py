@@ -10,7 +10,6 @@ from itertools import product
 
 from hydra import initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import DictConfig
 
 from rsd.config import RunConfig, build
 from rsd.engines.kept import KeptEngine
@@ -18,9 +17,9 @@ from rsd.engines.placement import GIB, Need, place
 from rsd.errors import ConfigError
 from rsd.plan import Plan, Questions, limits_of, make_plan
 from rsd.records import Problem, Role
+from rsd.sweep.compose import Composer
 from rsd.sweep.estimate import estimate
 from rsd.sweep.grids import expand
-from rsd.sweep.runs import configure
 from tests.conftest import ROOT
 
 MEMORY = {"24 GB": 22.0, "48 GB": 44.4, "80 GB": 79.1, "141 GB": 139.8}  # GiB that drivers report, the least of a class
@@ -73,9 +72,9 @@ def plans(experiment: str, results: str) -> Iterator[Plan]:
     """Every run of the experiment on the paper's models, with as many questions as its benchmark should have."""
     lines = [f"+experiment={experiment}", "preset=paper", f"results_dir={results}"]
     read: dict[str, Questions] = {}
-    composed: dict[tuple[str, ...], DictConfig] = {}
+    composer = Composer()
     for overrides in expand(OverridesParser.create().parse_overrides(lines)):
-        config = configure(overrides, composed)
+        config = composer.configure(overrides)
         key = json.dumps(config.benchmark, sort_keys=True)
         if key not in read:
             benchmark = build(config.benchmark, "benchmark")
@@ -93,7 +92,7 @@ def hardware() -> str:
     """GPUs by configuration and memory."""
     rows = []
     for model, prm in SETTINGS:
-        config = configure([f"model={model}", f"prm={prm}"])
+        config = Composer().configure([f"model={model}", f"prm={prm}"])
         rows.append([f"`{model}`", f"`{prm}`", *(gpus(config, memory) for memory in MEMORY.values())])
     return table(["`model=`", "`prm=`", *MEMORY], rows)
 
@@ -103,7 +102,7 @@ def hours(experiments: Sequence[str] = EXPERIMENTS) -> str:
     rows = []
     for experiment in experiments:
         with tempfile.TemporaryDirectory() as results:
-            estimates = estimate(plans(experiment, results))
+            estimates = estimate(plans(experiment, results), {})
         flops = sum(one.flops or 0 for one in estimates.values())
         rows.append([f"`{experiment}`", f"{len(estimates)}", f"{flops / 1e18:.3g}", f"{flops / RATE / 3600:.3g}"])
     return table(["experiment", "runs", "EFLOPs", "GPU-hours"], rows)

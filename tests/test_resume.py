@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+import rsd.signals
 from rsd.errors import QuestionsFailedError, StoppedError, StoreError
 from rsd.invocation import invoke
 from rsd.lock import RunLock
@@ -112,6 +113,15 @@ def test_a_stop_signal_at_any_moment_is_one_line(tmp_path: Path, number: signal.
     assert len(errors.strip().splitlines()) == 1, errors
     assert "the same command" in errors
     assert not (folder / "lock.json").exists()
+
+
+def test_a_stop_signal_that_a_library_has_swallowed_stops_the_run_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rsd.signals, "_came", [signal.SIGTERM])
+    with pytest.raises(StoppedError, match="Stopped by SIGTERM"):
+        invoke(compose_config(f"results_dir={tmp_path}", "limit=5"))
+    assert not read_records(folder_of(tmp_path, "limit=5"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from filelock import FileLock
+
 from rsd.cost import ACCOUNTINGS, Accounting, Shape, add, flops_by_role
 from rsd.errors import StoreError
 from rsd.records import Proposal, Record, Role, Usage
@@ -134,10 +136,11 @@ def summarise(
 
 def write_summary(folder: Path, *, delta: float | None, context: int | None) -> None:
     """Write a run's ``summary.json``, of all its records that are graded. Raises StoreError."""
-    records, grades = read_records(folder), read_grades(folder)
     shapes = {role: Shape(**shape) for role, shape in read_manifest(folder)["shapes"].items()}
-    whole = [record for key, record in records.items() if is_error(record) or key in grades]
-    write_json(folder / "summary.json", summarise(whole, grades, shapes, delta=delta, context=context).to_json())
+    with FileLock(folder / "summary.guard"):  # else what a shard has read before another one could be written after it
+        records, grades = read_records(folder), read_grades(folder)
+        whole = [record for key, record in records.items() if is_error(record) or key in grades]
+        write_json(folder / "summary.json", summarise(whole, grades, shapes, delta=delta, context=context).to_json())
 
 
 def right_of_samples(records: Iterable[Record], grades: Mapping[Key, GradeRecord]) -> Samples:
