@@ -59,8 +59,7 @@ test-vllm:
 test-browser: install
 	@$(BIN)/python -m pytest -m browser tests/browser
 
-test-slurm:
-	@$(MAKE) --no-print-directory install EXTRAS=slurm
+test-slurm: install
 	@$(BIN)/python -m pytest -m slurm tests/slurm
 
 lint: install

@@ -1,7 +1,6 @@
 """What the tests on a real Slurm share: the command, the scheduler's word, and the records of local runs to compare."""
 
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -118,8 +117,3 @@ def assert_equal(folder: Path, alone: dict[Key, Record]) -> None:
     """The run has the records of a local run, each once."""
     assert lines(folder) == len(alone)
     assert_same(read_records(folder), alone, cached=False)
-
-
-def copy_weights(name: str, place: Path) -> None:
-    """The weights of a tiny model, elsewhere."""
-    shutil.copytree(ROOT / "rsd" / "tiny" / "weights" / name, place, dirs_exist_ok=True)
