@@ -90,9 +90,7 @@ def status(command: Callable[[], Any]) -> int:
 
 def leave(status: int) -> NoReturn:
     """Exit with `status`."""
-    if (
-        interrupted()
-    ):  # Python would replace the status by death from SIGINT where the interrupt met an extension's code
+    if interrupted():  # Python would put death from SIGINT in place of the status where that met an extension's code
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)

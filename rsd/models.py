@@ -19,9 +19,6 @@ if TYPE_CHECKING:  # heavy, and only named here
     from transformers import PreTrainedTokenizerBase
 
 
-DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}  # bytes
-
-
 def load_models(plan: Plan, roles: Sequence[Role] | None = None) -> Models:
     """Load `roles`, or all of the plan's method, into its engine.
 
@@ -60,13 +57,16 @@ def load_models(plan: Plan, roles: Sequence[Role] | None = None) -> Models:
 
 def _of_merged(plan: Plan, sources: Mapping[Role, ModelSource]) -> list[str]:
     """Whether a policy and the PRM that were merged are one set of weights in memory."""
-    from rsd.engines.checkpoint import in_common  # loads torch
+    import torch
+
+    from rsd.engines.checkpoint import in_common  # loads torch as well
 
     sizes = {role: size / 2**20 for role, size in plan.engine.weights().items()}
     merged = [role for role in sources if role != "prm" and in_common(sources["prm"], sources[role])]
     if not (merged and sizes):
         return []
-    one, whole = merged[0], plan.engine.shapes()["prm"].parameters * DTYPES[plan.config.prm.dtype] / 2**20
+    each = getattr(torch, plan.config.prm.dtype).itemsize
+    one, whole = merged[0], plan.engine.shapes()["prm"].parameters * each / 2**20
     if sizes["prm"] < whole:
         return [f"{one} ({sizes[one]:,.1f} MiB) and prm are one set of weights, beside {sizes['prm']:,.1f} MiB of prm."]
     return [

@@ -94,6 +94,7 @@ def test_a_stop_signal_ends_at_once_and_keeps_what_is_done(tmp_path: Path, numbe
     assert 3 <= done < 40
     invocations = [json.loads(line) for line in (folder / "invocations.jsonl").read_text().splitlines()]
     assert invocations[-1]["stopped"] == number.name
+    assert invocations[-1]["devices"] == {"draft": [0], "target": [0], "prm": [0]}
     assert not (folder / "lock.json").exists()
 
 
