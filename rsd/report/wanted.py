@@ -9,19 +9,17 @@ with configuration():
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra import compose, initialize_config_dir
+from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-from rsd.command import CONFIGURATION
 from rsd.config import RunConfig
 from rsd.errors import ModelError
 from rsd.identity import identify, run_id
@@ -38,16 +36,6 @@ Words = tuple[str, ...]  # key=value, of a run but for its benchmark, in one ord
 
 FIRST = ("model=", "method", "prm")
 USUAL = "weighting=binary"  # what is meant where nothing is said
-
-
-@contextmanager
-def configuration() -> Iterator[None]:
-    """Within it the configuration's files can be composed; so they can where Hydra runs already."""
-    if GlobalHydra.instance().is_initialized():
-        yield
-        return
-    with initialize_config_dir(config_dir=CONFIGURATION["config_path"], version_base=CONFIGURATION["version_base"]):
-        yield
 
 
 def experiments() -> list[str]:

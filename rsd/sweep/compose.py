@@ -1,19 +1,31 @@
 """Composing the configurations of many runs, quickly.
 
-composer = Composer()
-config = composer.configure(("model=tiny", "delta=0.7"))
+with configuration():
+    config = Composer().configure(("model=tiny", "delta=0.7"))
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from hydra import compose
+from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, OverrideType
 from omegaconf import DictConfig, OmegaConf
 
+from rsd.command import CONFIGURATION
 from rsd.config import RunConfig, check
+
+
+@contextmanager
+def configuration() -> Iterator[None]:
+    """Within it the configuration's files can be composed; so they can where Hydra runs already."""
+    if GlobalHydra.instance().is_initialized():
+        yield
+        return
+    with initialize_config_dir(config_dir=CONFIGURATION["config_path"], version_base=CONFIGURATION["version_base"]):
+        yield
 
 
 class Composer:

@@ -19,7 +19,8 @@ from rsd.identity import run_id
 from rsd.report import load
 from rsd.report.figures import FIGURES, fig3, fig5, source_of, style, write_all
 from rsd.report.figures.source import Source
-from rsd.report.wanted import composed, configuration, preset
+from rsd.report.wanted import composed, preset
+from rsd.sweep.compose import configuration
 from tests.hand_made import contrasted, source_in
 from tests.stored import manifest, record, store
 

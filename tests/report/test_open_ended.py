@@ -8,7 +8,7 @@ import pytest
 from rsd.errors import ReportError
 from rsd.report.tables.cells import Stored
 from rsd.report.tables.open_ended import open_ended
-from rsd.report.wanted import configuration
+from rsd.sweep.compose import configuration
 from tests.conftest import Run
 
 ASKED = ["benchmark=tiny_open", "model.prompt=chat_template", "model.system=null", "limit=3"]

@@ -20,7 +20,8 @@ from rsd.report.tables.cells import Stored
 from rsd.report.tables.layout import TABLES, rows, runs_of_rows
 from rsd.report.tables.write import write_tables
 from rsd.report.threshold import delta_star
-from rsd.report.wanted import asked, composed, configuration, experiments, ordered
+from rsd.report.wanted import asked, composed, experiments, ordered
+from rsd.sweep.compose import configuration
 from tests.conftest import compose_config
 from tests.stored import manifest, proposal, record, store
 

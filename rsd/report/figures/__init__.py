@@ -52,7 +52,7 @@ def write_all(load: Load, folder: Path, chosen: str, overrides: Sequence[str] = 
     """Write every figure of the preset `chosen` into `folder`, as ``<name>.png``, ``.pdf`` and ``.csv``.
 
     `load`: `rsd.report.load` with its folder bound. `overrides`: of the experiments, as on the command line. A figure
-    without runs says so in its plot area. Returns the paths. Needs `rsd.report.wanted.configuration` around it.
+    without runs says so in its plot area. Returns the paths. Needs `rsd.sweep.compose.configuration` around it.
     """
     source = source_of(load, chosen, overrides)
     paths = []
