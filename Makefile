@@ -54,7 +54,7 @@ RUNS := +experiment=$(EXPERIMENTS) preset=$(PRESET) results_dir=$(RESULTS)
 reproduce: install
 	@$(BIN)/python -m rsd.merge $(RUNS)
 	@$(BIN)/python -m rsd.run -m $(RUNS) $(ARGS)
-	@$(BIN)/python -m rsd.report --results $(RESULTS)
+	@$(BIN)/python -m rsd.report --results $(RESULTS) --preset $(PRESET)
 
 test: install
 	@$(BIN)/python -m pytest -n 2 --dist worksteal

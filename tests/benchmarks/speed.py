@@ -32,7 +32,8 @@ def figures() -> Iterator[Figure]:
     yield from overhead.measure()
     yield from generation.measure("target", "M", claimed=True)
     yield from generation.measure("draft", "S", claimed=False)
-    yield from lockstep.measure()
+    yield from lockstep.measure("tiny_chain", claimed=True)
+    yield from lockstep.measure("tiny_long", claimed=False)  # 7 steps an answer, not 4
     yield from shares.measure()
     yield from latency.measure()
     yield from grading.measure()
