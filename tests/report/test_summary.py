@@ -1,11 +1,14 @@
 """A run of four questions summed up by hand, and what a terminal shows of it."""
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from filelock import FileLock
 from rich.console import Console
 
 from rsd.cost import Shape
@@ -13,9 +16,11 @@ from rsd.errors import StoreError
 from rsd.records import EndReason, Proposal, Record, Role, Usage
 from rsd.report.cells import flops_cell, flops_unit
 from rsd.report.statistics import bootstrap, wilson
-from rsd.report.summary import Summary, summarise
+from rsd.report.summary import Summary, summarise, write_summary
 from rsd.report.terminal import render
 from rsd.store import GradeRecord
+from tests.stored import proposal, store
+from tests.stored import record as stored_record
 
 SHAPES: dict[Role, Shape] = {
     "draft": Shape(parameters=10**6, matmul_parameters=10**6, layers=1, heads=1, head_dim=1),
@@ -246,3 +251,17 @@ def test_what_nobody_grades_has_no_accuracy() -> None:
     told = {key: replace(grade, reason="not graded") for key, grade in graded(records, set()).items()}
     assert (summarise(records, told, SHAPES).accuracy, summarise(records, told, SHAPES).interval) == (None, None)
     assert summarise(records, graded(records, set()), SHAPES).accuracy == 0.0
+
+
+def test_two_shards_that_end_together_leave_the_count_of_both(tmp_path: Path) -> None:
+    """What a shard writes while another one writes the summary is counted by its own summary, which comes later."""
+    folder = store(tmp_path, "run", [stored_record("a", proposal("draft", 4, 0.9, True))], {"a"})
+    with ThreadPoolExecutor() as pool:
+        with FileLock(folder / "summary.guard"):  # the other shard is writing
+            written = pool.submit(write_summary, folder, delta=0.7, context=None)
+            wait([written], timeout=0.5)
+            other = store(tmp_path / "b", "run", [stored_record("b", proposal("draft", 4, 0.9, True))], {"b"})
+            for name in ("records", "grades"):
+                (folder / f"{name}-1.jsonl").write_bytes((other / f"{name}.jsonl").read_bytes())
+        written.result()
+    assert orjson.loads((folder / "summary.json").read_bytes())["records"] == 2
