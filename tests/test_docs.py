@@ -6,6 +6,7 @@ import inspect
 import json
 import pkgutil
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -74,7 +75,7 @@ class Checks:
             "make": make,
             "python": self.python,
             "rsd-run": self.run,
-            SETTINGS: lambda words: self.run(["model=qwen_math_7b", *words]),
+            SETTINGS: lambda words: self.run(["model=qwen_math_7b", "hydra/launcher=slurm", *words]),
             ".ci/run": lambda _: None if (ROOT / ".ci" / "run").is_file() else pytest.fail("there is no .ci/run"),
             "alpaca_eval": lambda _: None,  # not ours
         }
@@ -253,7 +254,9 @@ def known_keys() -> frozenset[str]:
 
 
 def wrong_in(span: str) -> str | None:
-    """What a span of code names that is not there."""
+    """What a span of code names that is not there, or settings that are written as none can be."""
+    if re.fullmatch(r"(?:[+~]?[a-z_/.]+=\S*\s?)+", span):
+        OverridesParser.create().parse_overrides(shlex.split(span))
     for word in span.split():
         setting = re.fullmatch(r"[+~]?((?:hydra/)?[a-z_]+(?:\.[a-z_]+)*)=(\S*)", word)
         if setting and setting[1] not in known_keys():
@@ -280,6 +283,12 @@ def test_every_key_file_and_name_in_the_text_is_there(page: Page) -> None:
     spans = [(place, span) for place, span in page.spans if not COMMAND.match(span)]  # those are composed
     faults = [f"{place}: `{span}`: {fault}" for place, span in spans if (fault := wrong_in(span))]
     assert not faults, "\n".join(faults)
+
+
+def test_the_first_page_leads_to_all_others() -> None:
+    first, *others = PAGES
+    named = {target.partition("#")[0] for _, target in first.links}
+    assert named >= {page.name for page in others}
 
 
 @pytest.mark.parametrize("page", [*PAGES, *OTHERS], **NAMED)
