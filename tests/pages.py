@@ -110,6 +110,10 @@ class Page:
         return f"{self.name}:{token.map[0] + 1 if token.map else '?'}"
 
 
+EXTENDING = [line for block in Page(ROOT / "README.md").blocks for line in block.lines if "--config-dir" in line]
+"""Commands on files that the page itself shows, which tests/test_extending.py writes and runs."""
+
+
 def script_of(page: Page) -> str:
     """The page's blocks of commands as one script, since later ones may use what earlier ones have set."""
     lines = []

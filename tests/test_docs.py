@@ -36,7 +36,7 @@ from rsd.sweep.compose import Composer
 from rsd.sweep.grids import expand
 from rsd.sweep.runs import planned
 from tests.conftest import ROOT
-from tests.pages import COMMAND, SETTINGS, Command, Page, script_of, script_of_spans, told
+from tests.pages import COMMAND, EXTENDING, SETTINGS, Command, Page, script_of, script_of_spans, told
 
 PAGES = [Page(path) for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))]
 OTHERS = [Page(ROOT / "rsd" / "tiny" / "README.md"), Page(ROOT / "results" / "shipped" / "README.md")]
@@ -108,8 +108,12 @@ class Checks:
 
     def run(self, words: Sequence[str]) -> None:
         options = get_args_parser().parse_args(list(words))
-        if options.config_dir or options.shell_completion:
-            return  # tests/test_extending.py and tests/test_cli.py run these
+        if options.config_dir:
+            assert shlex.join(["python", "-m", "rsd.run", *words]) in EXTENDING, "its folder is shown nowhere"
+            return
+        if options.shell_completion:  # tests/test_cli.py asks it
+            assert options.overrides == ["install=bash"]
+            return
         own = tuple(word for word in options.overrides if word.startswith("hydra"))
         if own not in self._right:
             compose("config", overrides=list(own), return_hydra_config=True)

@@ -12,12 +12,10 @@ import pytest
 from rsd.run import main
 from rsd.store import read_manifest, read_records
 from tests.conftest import ROOT, environment
-from tests.pages import Page
+from tests.pages import EXTENDING, Page
 
 FILE = re.compile(r"# (my\w*/\S+)")
-BLOCKS = Page(ROOT / "README.md").blocks
-SNIPPETS = [block for block in BLOCKS if FILE.match(block.text)]
-COMMANDS = [line for block in BLOCKS for line in block.lines if "--config-dir" in line]
+SNIPPETS = [block for block in Page(ROOT / "README.md").blocks if FILE.match(block.text)]
 
 
 def files(text: str) -> dict[str, str]:
@@ -45,13 +43,13 @@ def runs(folder: Path) -> dict[str, Path]:
         patch.chdir(folder)
         patch.syspath_prepend(folder)  # as python -m does
         patch.setattr("rsd.command._failures", [])
-        for command in COMMANDS:
+        for command in EXTENDING:
             python, option, _, *words = shlex.split(command)
             assert (python, option) == ("python", "-m")
             patch.setattr(sys, "argv", ["rsd.run", *words])
             assert main() == 0, command
     found = [path.parent for path in folder.glob("results/runs/*/*/manifest.json")]
-    assert len(found) == len(COMMANDS)
+    assert len(found) == len(EXTENDING) > 0
     return {read_manifest(path)["name"]: path for path in found}
 
 
