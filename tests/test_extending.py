@@ -1,142 +1,96 @@
-"""A reward model, a family and a method from a package and a configuration folder outside of this repository."""
+"""README's section on extending: its files, in a folder outside of this repository, under its own commands."""
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from rsd.run import main
 from rsd.store import read_manifest, read_records
 from tests.conftest import ROOT, environment
+from tests.pages import EXTENDING, Page
 
-FILES = {
-    "mypkg/__init__.py": "",
-    "mypkg/prm.py": """
-from rsd.rewards.base import Adapter
-from rsd.sigmoid import sigmoid
+FILE = re.compile(r"# (my\w*/\S+)")
+SNIPPETS = [block for block in Page(ROOT / "README.md").blocks if FILE.match(block.text)]
 
 
-class MyPRM(Adapter):
-    labels = 1
-    bounds = (0.0, 1.0)
-
-    def prompt(self, tokenizer, question):
-        text = f"<|im_start|>user\\n{question}<|im_end|>\\n<|im_start|>assistant\\n"
-        return tuple(tokenizer(text, add_special_tokens=False).input_ids)
-
-    def step(self, tokenizer, text, first):
-        return tuple(tokenizer(text, add_special_tokens=False).input_ids)
-
-    def value(self, logits):
-        return 1 - sigmoid(logits[0])
+def files(text: str) -> dict[str, str]:
+    """{name: content} of a block in which each file begins with its name."""
+    _, *parts = FILE.split(text)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-class NoAdapter:
-    labels = 1
-""",
-    "mypkg/method.py": """
-from dataclasses import dataclass
-
-from rsd.methods.base import Method
-
-
-@dataclass(frozen=True, kw_only=True)
-class Alternating(Method):
-    period: int = 2
-
-    @property
-    def name(self):
-        return f"alternating {self.period}"
-
-    @property
-    def roles(self):
-        return ("draft", "target")
-
-    @property
-    def settings(self):
-        return {"method": "alternating", "period": self.period}
-
-    async def solve(self, trajectory):
-        written = 0
-        while not trajectory.ended:
-            role = "target" if written % self.period == 0 else "draft"
-            trajectory.keep(await trajectory.propose_step(role))
-            written += 1
-""",
-    "my/prm/mine.yaml": """
-name: mine
-adapter: mypkg.prm.MyPRM
-path: ${package:tiny/weights/prm_s}
-revision: null
-dtype: float32
-max_length: 1024
-""",
-    "my/method/alternating.yaml": """
-_target_: mypkg.method.Alternating
-period: 3
-""",
-    "my/model/mine.yaml": """
-# @package _global_
-defaults:
-  - tiny
-  - override /prm: mine
-  - _self_
-
-model:
-  name: mine
-  target:
-    path: ${package:tiny/weights/l}
-    parameters: null
-""",
-}
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files of the section."""
+    folder = tmp_path_factory.mktemp("extending")
+    for block in SNIPPETS:
+        for name, text in files(block.text).items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.removeprefix("\n"))
+    return folder
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with a package and configuration of a user's own."""
-    for name, text in FILES.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.lstrip("\n"))
-    return tmp_path
+@pytest.fixture(scope="module")
+def runs(folder: Path) -> dict[str, Path]:
+    """The folders of the runs that the section's commands make, by method."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)  # as python -m does
+        patch.setattr("rsd.command._failures", [])
+        for command in EXTENDING:
+            python, option, _, *words = shlex.split(command)
+            assert (python, option) == ("python", "-m")
+            patch.setattr(sys, "argv", ["rsd.run", *words])
+            assert main() == 0, command
+    found = [path.parent for path in folder.glob("results/runs/*/*/manifest.json")]
+    assert len(found) == len(EXTENDING) > 0
+    return {read_manifest(path)["name"]: path for path in found}
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command, from within that folder."""
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "rsd.run", "--config-dir", "my", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=environment(PYTHONPATH=path), check=False
-    )
+@pytest.mark.parametrize("block", SNIPPETS, ids=lambda block: block.place)
+def test_each_takes_fewer_than_ten_lines(block: object) -> None:
+    lines = [line for text in files(block.text).values() for line in text.splitlines() if line.strip()]  # type: ignore[attr-defined]
+    assert 0 < len(lines) < 10
 
 
-def the_run(folder: Path) -> Path:
-    (found,) = (folder / "results" / "runs" / "tiny_chain").iterdir()
-    return found
-
-
-def test_a_family_and_a_prm_of_ones_own(folder: Path) -> None:
-    """A family may bring the PRM, as those here do."""
-    ended = run(folder, "model=mine", "limit=3", "delta=0.3")
-    assert ended.returncode == 0, ended.stderr
-    found = read_manifest(the_run(folder))
+def test_a_family_and_the_prm_that_it_brings(runs: dict[str, Path]) -> None:
+    found = read_manifest(runs["rsd binary delta=0.3"])
     assert (found["model"], found["prm"]) == ("mine", "mine")
+    assert found["identity"]["models"]["target"]["id"] == "l"
     assert found["identity"]["models"]["prm"]["adapter"] == "mypkg.prm.MyPRM"
-    records = read_records(the_run(folder)).values()
-    assert len(records) == 3
-    assert all(0 <= p.reward <= 1 for record in records for p in record.proposals if p.reward is not None)
 
 
-def test_a_method_of_ones_own(folder: Path) -> None:
-    ended = run(folder, "method=alternating", "limit=3")
-    assert ended.returncode == 0, ended.stderr
-    for record in read_records(the_run(folder)).values():
+def test_a_weighting_and_a_prm(runs: dict[str, Path]) -> None:
+    proposals = [p for record in read_records(runs["rsd power exponent=2"]).values() for p in record.proposals]
+    scored = [p for p in proposals if p.reward is not None]
+    assert len(scored) > 5
+    assert all(p.omega == p.reward**2 for p in scored)
+
+
+def test_a_method_on_questions_under_names_of_their_own(runs: dict[str, Path]) -> None:
+    folder = runs["alternating"]
+    assert folder.parent.name == "mine"
+    records = read_records(folder).values()
+    assert len(records) == 2
+    for record in records:
         origins = [proposal.origin for proposal in record.proposals]
-        assert origins == [("target" if n % 3 == 0 else "draft") for n in range(len(origins))]
+        assert origins == ["draft" if n % 2 else "target" for n in range(len(origins))]
 
 
 def test_what_is_no_adapter_is_told(folder: Path) -> None:
-    ended = run(folder, "prm=mine", "prm.adapter=mypkg.prm.NoAdapter")
+    """In a process of its own, which finds the package in the folder that it is called from."""
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    words = ["--config-dir", "my", "prm=mine", "prm.adapter=mypkg.method.Alternating"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "rsd.run", *words], capture_output=True, text=True, cwd=folder,
+        env=environment(PYTHONPATH=path), check=False,
+    )  # fmt: skip
     assert ended.returncode == 2
-    assert "prm.adapter=mypkg.prm.NoAdapter is no adapter; derive it from rsd.rewards.base.Adapter." in ended.stderr
+    told = "prm.adapter=mypkg.method.Alternating is no adapter; derive it from rsd.rewards.base.Adapter."
+    assert told in ended.stderr
