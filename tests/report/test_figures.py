@@ -142,6 +142,7 @@ def test_reliability(source: Source) -> None:
     assert everything["share"].to_dict() == {0.26: 0, 0.56: 0, 0.96: 1}
     assert everything.loc[0.96, ["low", "high"]].tolist() == pytest.approx([0.9, 1])
     assert frame[frame["delta"] == 0.7]["steps"].sum() == 1, "rejected steps stand in no response"
+    assert frame.groupby("delta")["near_solutions"].first().to_dict() == {0.0: 0, 0.7: 0}
 
 
 def test_rewards_by_outcome(source: Source) -> None:

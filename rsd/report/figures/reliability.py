@@ -3,8 +3,8 @@
 Steps that stand in a response, by their reward, in ten bins: the share of them whose response has the right final
 answer, against their mean reward; on the diagonal, a reward would be that probability. With a threshold δ the draft's
 steps below it are missing; δ = 0 keeps all. Bars: 95% Wilson intervals, which take the steps of a response for
-independent and so are too narrow. ECE: mean distance of share and mean reward over bins, weighted by steps. Below:
-how many steps a bin holds.
+independent and so are too narrow. ECE: mean distance of share and mean reward over bins, weighted by steps. Diamond:
+responses whose smallest accepted reward lies within 0.05 above δ. Below: how many steps a bin holds.
 
     frame = data(source)
     figure = draw(frame)
@@ -20,10 +20,11 @@ from rsd.report.figures import style
 from rsd.report.figures.cells import RUN, partial
 from rsd.report.figures.names import name
 from rsd.report.figures.source import Source
-from rsd.report.reliability import reliability, scored_steps
+from rsd.report.reliability import WIDTH, near_threshold, reliability, scored_steps
 
 DELTAS = (0.0, 0.7)
 COLORS = {0.0: style.DRAFT, 0.7: style.RSD}
+NEAR = ["near_solutions", "near_right", "near_share", "near_share_low", "near_share_high"]
 COLUMNS = [
     "prm",
     "delta",
@@ -37,29 +38,34 @@ COLUMNS = [
     "share_low",
     "share_high",
     "ece",
+    *NEAR,
     "run_id",
 ]
 
 
 def data(source: Source) -> pd.DataFrame:
-    """One row for each PRM, threshold (0 and 0.7) and bin of rewards from `low` to `high`."""
+    """One row for each PRM, threshold (0 and 0.7) and bin of rewards from `low` to `high`; `near_…`, the same in every
+    bin: of responses whose smallest accepted reward lies just above the threshold."""
     frames = []
-    for run, steps in scored(source):
+    for run, steps, solutions in scored(source):
         bins = reliability(steps)
         weights = bins["steps"] / max(bins["steps"].sum(), 1)
         bins["ece"] = ((bins["share"] - bins["reward"]).abs() * weights).sum()
-        frames.append(bins.assign(**run))
+        near = near_threshold(solutions, run["delta"]).set_index("smallest").loc["near"].add_prefix("near_")
+        frames.append(bins.assign(**run, **near))
     return pd.concat(frames, ignore_index=True)[COLUMNS] if frames else pd.DataFrame(columns=COLUMNS)
 
 
-def scored(source: Source) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """What a run of the pair is, for each PRM and threshold, with its scored steps and their responses' verdicts."""
+def scored(source: Source) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
+    """What a run of the pair is, for each PRM and threshold, its scored steps with their responses' verdicts, and its
+    solutions."""
     runs = source.choose("fig4", "fig5", method="rsd", model=source.preset["pair"], delta=[*DELTAS])
     for _, run in runs.sort_values(["prm", "delta"]).iterrows():
         only = runs[runs["run_id"] == run["run_id"]]
-        steps = scored_steps(source.rows("proposals", only), source.rows("solutions", only))
+        solutions = source.rows("solutions", only)
+        steps = scored_steps(source.rows("proposals", only), solutions)
         told = run[["prm", "delta", "benchmark", "questions", "size", "complete", "run_id"]]
-        yield {**told, "configuration": name(run)}, steps
+        yield {**told, "configuration": name(run)}, steps, solutions
 
 
 def draw(frame: pd.DataFrame) -> Figure:
@@ -74,6 +80,8 @@ def draw(frame: pd.DataFrame) -> Figure:
         for delta, of in frame[frame["prm"] == prm].groupby("delta"):
             label = f"δ = {delta:g}, ECE {of['ece'].iloc[0]:.3f}"
             style.point(diagram, of, "reward", "share", color=COLORS[delta], label=label)
+            near = of.tail(1).assign(reward=delta + WIDTH / 2)
+            style.point(diagram, near, "reward", "near_share", color=COLORS[delta], marker="D", markerfacecolor="white")
             edges = [*of["low"], of["high"].iloc[-1]]
             counts.stairs(of["steps"], edges, color=COLORS[delta], linewidth=1.3)
         diagram.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))

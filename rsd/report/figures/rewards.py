@@ -22,7 +22,7 @@ OUTCOMES = {"right": (style.RIGHT, "-", "right answers"), "wrong": (style.WRONG,
 
 def data(source: Source) -> pd.DataFrame:
     """One row for each PRM, threshold (0 and 0.7) and bin of rewards from `low` to `high`; counts of steps."""
-    frames = [score_histogram(steps).assign(**run) for run, steps in scored(source)]
+    frames = [score_histogram(steps).assign(**run) for run, steps, _ in scored(source)]
     return pd.concat(frames, ignore_index=True)[COLUMNS] if frames else pd.DataFrame(columns=COLUMNS)
 
 
