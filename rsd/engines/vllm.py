@@ -31,6 +31,10 @@ from rsd.engines.vllm_plugin import SERVED_AS
 from rsd.errors import ConfigError, ModelError
 from rsd.records import PolicyRole, Role
 
+# One worker runs in its engine's process, as on a GPU. On a CPU vLLM takes "uni", the short name of this, for "mp": a
+# process that imports all of it once more, to bind threads to cores, where three engines would take the same.
+IN_ENGINE = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
+
 
 class VLLMEngine:
     """Serve models with vLLM, on GPUs where there are any.
@@ -105,10 +109,13 @@ class VLLMEngine:
             **(_speculation(source) if source.drafter else {}),
             **({"runner": "pooling"} if role == "prm" else {}),
         }
+        on_cpu: dict[str, Any] = {"enforce_eager": True}  # nothing is gained by compiling for a CPU
+        if serving.tensor_parallel_size == 1:
+            on_cpu["distributed_executor_backend"] = IN_ENGINE
         places: list[dict[str, Any]] = [
             {"device_ids": list(share.devices), "gpu_memory_utilization": share.fraction}
             for share in self._shares.get(role, [])
-        ] or [{"enforce_eager": True}] * serving.replicas  # nothing is gained by compiling for a CPU
+        ] or [on_cpu] * serving.replicas
         return [{**common, **where, **args} for where in places]
 
     def load_policy(self, role: PolicyRole, source: ModelSource) -> ServedPolicy:
