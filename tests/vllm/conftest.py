@@ -41,6 +41,8 @@ BLOCK = 32  # tokens of a block of the prefix cache, the least that vLLM allows 
 SIZE = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
 SIZE |= {"num_attention_heads": 2, "num_key_value_heads": 1}
 SPREAD = {"initializer_range": 0.3, "max_position_embeddings": 512}  # of scores; less context than tests read
+GIB_OF_CACHE = 0.125  # of each engine, which writes to all of it as it starts
+CACHE = f"engine.cpu_kv_cache_gib={GIB_OF_CACHE}"
 VOCABULARY = 151_936  # of the checkpoints; the tokenizer's real tokens end before 151,665
 LONGEST = ("test_servers", "test_engine", "test_command", "test_endings")
 

@@ -13,6 +13,7 @@ from rsd.models import load_models
 from rsd.plan import make_plan
 from rsd.records import Solution
 from tests.conftest import compose_config
+from tests.vllm.conftest import CACHE
 from tests.vllm.test_engine import solve_all, solved_and_closed
 
 pytestmark = pytest.mark.vllm
@@ -30,7 +31,7 @@ def padded(tmp_path: Path) -> Path:
 
 def test_greedy_text_is_the_targets_own_also_in_rejected_steps(padded: Path, tmp_path: Path) -> None:
     shared = (f"model.target.path={padded}", f"results_dir={tmp_path}", "limit=20")
-    served = make_plan(compose_config("engine=vllm", "method=speculative", *shared))
+    served = make_plan(compose_config("engine=vllm", CACHE, "method=speculative", *shared))
     alone = make_plan(compose_config("method=single", "method.role=target", *shared))
     rsd = make_plan(compose_config("method=rsd", "delta=0.9", *shared))
 
