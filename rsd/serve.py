@@ -68,7 +68,7 @@ def _commands(config: ServeConfig, plan: Plan, sources: dict[Role, ModelSource])
     """One command for each copy of each model, on ports that follow each other."""
     assert isinstance(plan.engine, VLLMEngine)
     every = [(role, options) for role, source in sources.items() for options in plan.engine.options(role, source)]
-    make = partial(command_of, host=config.host, cpu_kv_cache_gib=plan.engine.cpu_kv_cache_gib)
+    make = partial(command_of, host=config.host)
     return [make(role, options, port=config.port + number) for number, (role, options) in enumerate(every)]
 
 

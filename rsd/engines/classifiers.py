@@ -7,6 +7,7 @@ A checkpoint of another architecture loads as transformers' own sequence classif
 language model that it is, of whose output layer only the rows of those tokens are kept.
 """
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -74,10 +75,11 @@ def load_classifier(source: ModelSource) -> Any:
     if not source.label_tokens:
         return load_model(OWN.get(name, AutoModelForSequenceClassification), source)
     model, ids = load_model(AutoModelForCausalLM, source), label_ids(source)
-    return _with_head(model, model.get_output_embeddings().weight.detach()[ids].clone())
+    return _with_head(model, model.get_output_embeddings().weight.detach()[list(ids)].clone())
 
 
-def label_ids(source: ModelSource) -> list[int]:
+@cache  # a tokenizer of 128,000 tokens takes seconds to load, and every look at the head asks for these
+def label_ids(source: ModelSource) -> tuple[int, ...]:
     """The ids of the tokens that are labels. Raises ModelError where the tokenizer lacks one."""
     vocabulary = load_tokenizer(source).get_vocab()
     absent = [token for token in source.label_tokens if token not in vocabulary]
@@ -85,7 +87,7 @@ def label_ids(source: ModelSource) -> list[int]:
         raise ModelError(
             f"{source.key}: the tokenizer of {source.path} has no token {absent[0]}, which prm.adapter reads."
         )
-    return [vocabulary[token] for token in source.label_tokens]
+    return tuple(vocabulary[token] for token in source.label_tokens)
 
 
 def classifier_from_config(source: ModelSource) -> Any:

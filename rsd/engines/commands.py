@@ -1,6 +1,6 @@
 """The command that starts a vLLM server with the options of an engine in this process::
 
-command = command_of("draft", options, host="127.0.0.1", port=8000, cpu_kv_cache_gib=1)
+command = command_of("draft", options, host="127.0.0.1", port=8000)
 str(command)     # VLLM_NO_USAGE_STATS=1 … vllm serve Qwen/Qwen2.5-Math-1.5B-Instruct --dtype bfloat16 …
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from rsd.engines.vllm import environment
+from rsd.engines.vllm import ENVIRONMENT
 from rsd.records import Role
 
 
@@ -31,17 +31,13 @@ class Command:
         return " ".join([*words, shlex.join(self.arguments)])
 
 
-def command_of(role: Role, options: Mapping[str, Any], *, host: str, port: int, cpu_kv_cache_gib: int) -> Command:
+def command_of(role: Role, options: Mapping[str, Any], *, host: str, port: int) -> Command:
     """The command of a server of `role`; `options` are those of ``VLLMEngine.options``."""
     told = {**options, "host": host, "port": port}
     if role != "prm":
         told["enable_prompt_tokens_details"] = True  # else no answer says what came from the cache
     on_cpu = "device_ids" not in options
-    needed = {
-        name: value
-        for name, value in environment(cpu_kv_cache_gib).items()
-        if on_cpu or name not in ("VLLM_CPU_KVCACHE_SPACE", "VLLM_HOST_IP")
-    }
+    needed = {name: value for name, value in ENVIRONMENT.items() if on_cpu or name != "VLLM_HOST_IP"}
     reached = "127.0.0.1" if host == "0.0.0.0" else host
     return Command(
         role=role,

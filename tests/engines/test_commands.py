@@ -19,7 +19,7 @@ OPTIONS = {
 
 
 def command(**changes: object) -> Command:
-    given = {"role": "target", "options": OPTIONS, "host": "127.0.0.1", "port": 8001, "cpu_kv_cache_gib": 4}
+    given = {"role": "target", "options": OPTIONS, "host": "127.0.0.1", "port": 8001}
     return command_of(**{**given, **changes})
 
 
@@ -32,7 +32,7 @@ def test_options_become_flags_that_a_shell_reads_as_they_are() -> None:
         *("--host", "127.0.0.1", "--port", "8001", "--enable-prompt-tokens-details"),
     ]
     assert "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1" in words
-    assert "VLLM_CPU_KVCACHE_SPACE=4" not in words, "of a CPU alone"
+    assert "VLLM_HOST_IP=127.0.0.1" not in words, "of a CPU alone"
     assert command().devices == {2, 3}
 
 
@@ -40,9 +40,9 @@ def test_a_reward_models_server_is_not_asked_for_details_that_it_cannot_give() -
     assert "--enable-prompt-tokens-details" not in command(role="prm").arguments
 
 
-def test_a_cpus_memory_is_told_where_there_is_no_gpu() -> None:
+def test_servers_on_a_cpu_speak_on_this_machine_alone() -> None:
     options = {name: value for name, value in OPTIONS.items() if name != "device_ids"}
-    assert "VLLM_CPU_KVCACHE_SPACE=4" in str(command(options=options))
+    assert "VLLM_HOST_IP=127.0.0.1" in str(command(options=options))
 
 
 def test_a_server_that_listens_everywhere_is_asked_here() -> None:

@@ -31,6 +31,7 @@ from tests.conftest import ROOT, SHARED
 # Every worker would take the same core for its own; and two threads of each would wait for another by spinning.
 os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # a few small functions would be compiled, anew in every engine
 REAL = Path(os.environ.get("RSD_REAL_MODELS", ROOT / ".models"))  # what fetch.sh brought
 MARK_ID = 151651  # Qwen2.5-Math-PRM's <extra_0>; in Qwen2.5 itself this is <|quad_end|>
 # Steps that end in one token of the delimiter and what stands before it, or of more newlines than it needs.
@@ -40,7 +41,16 @@ BLOCK = 32  # tokens of a block of the prefix cache, the least that vLLM allows 
 SIZE = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
 SIZE |= {"num_attention_heads": 2, "num_key_value_heads": 1}
 SPREAD = {"initializer_range": 0.3, "max_position_embeddings": 512}  # of scores; less context than tests read
+GIB_OF_CACHE = 0.125  # of each engine, which writes to all of it as it starts
+CACHE = f"engine.cpu_kv_cache_gib={GIB_OF_CACHE}"
 VOCABULARY = 151_936  # of the checkpoints; the tokenizer's real tokens end before 151,665
+LONGEST = ("test_servers", "test_engine", "test_command", "test_endings")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, in this order: or the last of them keeps one process busy while the other has ended."""
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
 
 @pytest.fixture(scope="module")
@@ -98,18 +108,18 @@ def shepherd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def rlhflow(tmp_path_factory: pytest.TempPathFactory, llama: PreTrainedTokenizerBase) -> Path:
+def rlhflow(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny checkpoint with the layout and tokenizer of RLHFlow's PRM, which is Llama 3.1's."""
     folder = tmp_path_factory.mktemp("rlhflow") / "checkpoint"
-    shutil.copytree(llama.name_or_path, folder)
+    shutil.copytree(REAL / "llama3_1", folder)
     return _with_weights(LlamaForCausalLM, folder, LlamaConfig(vocab_size=128_256, **SIZE, **SPREAD))
 
 
 @pytest.fixture(scope="session")
-def skywork_orm(tmp_path_factory: pytest.TempPathFactory, llama: PreTrainedTokenizerBase) -> Path:
+def skywork_orm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny checkpoint with the layout, head and tokenizer of Skywork-Reward-Llama-3.1-8B."""
     folder = tmp_path_factory.mktemp("skywork_orm") / "checkpoint"
-    shutil.copytree(llama.name_or_path, folder)
+    shutil.copytree(REAL / "llama3_1", folder)
     config = LlamaConfig(vocab_size=128_256, num_labels=1, pad_token_id=128_004, **SIZE, **SPREAD)
     return _with_weights(LlamaForSequenceClassification, folder, config)
 

@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, command, environment
-from tests.vllm.conftest import orphans
+from tests.vllm.conftest import CACHE, orphans
 
 pytestmark = pytest.mark.vllm
 
 
 @pytest.mark.parametrize("end", ["failure", "interrupt", "kill"])
 def test_no_worker_outlives_a_run_that_is_broken_off(end: str, tmp_path: Path) -> None:
-    overrides = ["engine=vllm", "method=single", "method.role=draft", f"results_dir={tmp_path}"]
-    overrides += ["engine.draft.args={no_such_option: 1}"] if end == "failure" else []
+    """Not even a process of its own, as each of several GPUs of one model has."""
+    option = "no_such_option: 1" if end == "failure" else "distributed_executor_backend: mp"
+    overrides = ["engine=vllm", CACHE, "method=single", "method.role=draft", f"engine.draft.args={{{option}}}"]
+    overrides += [f"results_dir={tmp_path}"]
     started = subprocess.Popen(
         command(*overrides), cwd=ROOT, env=environment(), start_new_session=True, stderr=subprocess.PIPE, text=True
     )

@@ -20,7 +20,7 @@ from rsd.models import load_models, name_of
 from rsd.plan import Plan, make_plan
 from rsd.records import Proposal, Role, Solution
 from tests.conftest import ROOT, compose_config
-from tests.vllm.conftest import BLOCK, MATH, WRITTEN
+from tests.vllm.conftest import BLOCK, CACHE, GIB_OF_CACHE, MATH, WRITTEN
 
 pytestmark = pytest.mark.vllm
 STEP_SIZE = (3000, 200)  # tokens and requests of one step of vLLM
@@ -42,7 +42,7 @@ def tiny(loop: asyncio.AbstractEventLoop, tmp_path_factory: pytest.TempPathFacto
         sides = {"policy": str(weights / size), "prm": str(weights / f"prm_{size}")}
         merge(MergeConfig(**sides, weight=weight, out=str(folder / size)))
     args += [f"model.draft.path={folder / 's'}", f"prm.path={folder / 'm' / 'prm'}", f"results_dir={folder}"]
-    plan = make_plan(compose_config("engine=vllm", "engine.draft.replicas=2", *args))
+    plan = make_plan(compose_config("engine=vllm", CACHE, "engine.draft.replicas=2", *args))
     with pytest.MonkeyPatch.context() as patch:
         of_server = [{UsageContext.OPENAI_API_SERVER: size} for size in STEP_SIZE]
         patch.setattr(EngineArgs, "get_batch_defaults", lambda *_: of_server)
@@ -100,11 +100,12 @@ def compare(plan: Plan, models: Models, loop: asyncio.AbstractEventLoop, count: 
 
 
 def test_an_engine_takes_as_much_in_a_step_as_vllms_server_does(tiny: tuple[Plan, Models]) -> None:
-    """By default it would be 128 requests, also on GPUs that take 1,024."""
+    """By default it would be 128 requests, also on GPUs that take 1,024. And it has the cache that it was told."""
     _, models = tiny
     for engine in (*models.draft.replicas._engines, *models.target.replicas._engines):
         steps = engine.vllm_config.scheduler_config
         assert (steps.max_num_batched_tokens, steps.max_num_seqs) == STEP_SIZE
+        assert engine.vllm_config.cache_config.kv_cache_memory_bytes == GIB_OF_CACHE * 2**30
 
 
 def test_engines_and_workers_are_spawned_not_forked(tiny: tuple[Plan, Models]) -> None:
@@ -112,7 +113,7 @@ def test_engines_and_workers_are_spawned_not_forked(tiny: tuple[Plan, Models]) -
     models is shown by the PRM that they serve."""
     assert os.environ["VLLM_WORKER_MULTIPROC_METHOD"] == "spawn"
     started = [p for p in psutil.Process().children(recursive=True) if p.cmdline()[0].startswith("VLLM::")]
-    assert len(started) == 2 * 4, "an engine and its worker for each of four models"
+    assert len(started) == 4, "an engine, its worker in it, for each of four models"
     for process in started:
         flags = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[6]
         assert not int(flags) & PF_FORKNOEXEC
@@ -123,7 +124,7 @@ def test_a_step_ends_where_the_tokenizer_merges_the_delimiter_into_a_token(
     engine: str, clockwork: Path, qwen: PreTrainedTokenizerBase, loop: asyncio.AbstractEventLoop, tmp_path: Path
 ) -> None:
     settings = [f"model.draft.path={clockwork}", "model.draft.dtype=float32", "method=single", "method.stepwise=true"]
-    settings += [f"results_dir={tmp_path}"]
+    settings += [f"results_dir={tmp_path}", *([CACHE] if engine == "vllm" else [])]
     plan = make_plan(compose_config("model=qwen_math_7b", f"engine={engine}", "method.role=draft", *MATH, *settings))
     if engine == "vllm":
         (solution,) = loop.run_until_complete(solved_and_closed(plan, 1))

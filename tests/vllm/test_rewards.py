@@ -21,7 +21,7 @@ from rsd.rewards.outcome import ChatORM
 from rsd.rewards.qwen import QwenPRM
 from rsd.rewards.shepherd import ShepherdPRM
 from rsd.rewards.skywork import SkyworkPRM
-from tests.vllm.conftest import BLOCK
+from tests.vllm.conftest import BLOCK, GIB_OF_CACHE
 
 pytestmark = pytest.mark.vllm
 QUESTION = "Janet has 16 eggs and eats 3. How many are left?"
@@ -45,7 +45,7 @@ def scored(
     """A reward model of each real layout served by vLLM, with its adapter and checkpoint (RLHFlow's: test_servers)."""
     adapter = ADAPTERS[request.param]
     path = request.getfixturevalue(request.param)
-    engine = VLLMEngine(prm=Serving(args={"block_size": BLOCK}))
+    engine = VLLMEngine(prm=Serving(args={"block_size": BLOCK}), cpu_kv_cache_gib=GIB_OF_CACHE)
     yield adapter, path, reward_model(engine, adapter, path)
     loop.run_until_complete(engine.close())
 

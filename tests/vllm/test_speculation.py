@@ -13,6 +13,7 @@ from rsd.models import load_models
 from rsd.plan import make_plan
 from rsd.records import Solution
 from tests.conftest import compose_config
+from tests.vllm.conftest import CACHE
 from tests.vllm.test_engine import solve_all, solved_and_closed
 
 pytestmark = pytest.mark.vllm
@@ -29,8 +30,8 @@ def padded(tmp_path: Path) -> Path:
 
 
 def test_greedy_text_is_the_targets_own_also_in_rejected_steps(padded: Path, tmp_path: Path) -> None:
-    shared = (f"model.target.path={padded}", f"results_dir={tmp_path}", "limit=50")
-    served = make_plan(compose_config("engine=vllm", "method=speculative", *shared))
+    shared = (f"model.target.path={padded}", f"results_dir={tmp_path}", "limit=20")
+    served = make_plan(compose_config("engine=vllm", CACHE, "method=speculative", *shared))
     alone = make_plan(compose_config("method=single", "method.role=target", *shared))
     rsd = make_plan(compose_config("method=rsd", "delta=0.9", *shared))
 
@@ -38,13 +39,13 @@ def test_greedy_text_is_the_targets_own_also_in_rejected_steps(padded: Path, tmp
         target, others = load_models(served), load_models(rsd)
         try:
             pair = replace(others, target=target.target)  # the draft and the PRM of the embedded engine
-            return await solve_all(served, target, 50), await solve_all(rsd, pair, 15)
+            return await solve_all(served, target, 20), await solve_all(rsd, pair, 15)
         finally:
             await served.engine.close()
             await rsd.engine.close()
 
     whole, mixed = asyncio.run(drafted())
-    for solution, own in zip(whole, asyncio.run(solved_and_closed(alone, 50)), strict=True):
+    for solution, own in zip(whole, asyncio.run(solved_and_closed(alone, 20)), strict=True):
         (proposal,), (expected,) = solution.proposals, own.proposals
         assert proposal.token_ids == expected.token_ids
         assert proposal.logprob_target == pytest.approx(expected.logprob_target, abs=1e-3)
