@@ -45,16 +45,17 @@ demo: install
 
 RESULTS ?= results
 tables: install
-	@$(BIN)/python -m rsd.report --results $(RESULTS)
+	@$(BIN)/python -m rsd.report --results "$(RESULTS)"
 
 PRESET ?= tiny
 ARGS ?=
 EXPERIMENTS := $(subst $(empty) ,$(comma),$(sort $(basename $(notdir $(wildcard experiments/*.yaml)))))
-RUNS := +experiment=$(EXPERIMENTS) preset=$(PRESET) results_dir=$(RESULTS)
+RUNS := +experiment=$(EXPERIMENTS) preset=$(PRESET) "results_dir=$(RESULTS)"
+DRY := $(findstring dry_run=true,$(ARGS))
 reproduce: install
-	@$(BIN)/python -m rsd.merge $(RUNS)
+	@$(if $(DRY),,$(BIN)/python -m rsd.merge $(RUNS))
 	@$(BIN)/python -m rsd.run -m $(RUNS) $(ARGS)
-	@$(BIN)/python -m rsd.report --results $(RESULTS) --preset $(PRESET)
+	@$(if $(DRY),,$(BIN)/python -m rsd.report --results "$(RESULTS)" --preset $(PRESET))
 
 test: install
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
