@@ -50,7 +50,7 @@ tables: install
 PRESET ?= tiny
 ARGS ?=
 EXPERIMENTS := $(subst $(empty) ,$(comma),$(sort $(basename $(notdir $(wildcard experiments/*.yaml)))))
-RUNS := +experiment=$(EXPERIMENTS) preset=$(PRESET) "results_dir=$(RESULTS)"
+RUNS := +experiment=$(EXPERIMENTS) preset=$(PRESET) "results_dir='$(RESULTS)'"
 DRY := $(findstring dry_run=true,$(ARGS))
 reproduce: install
 	@$(if $(DRY),,$(BIN)/python -m rsd.merge $(RUNS))

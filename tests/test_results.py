@@ -13,6 +13,7 @@ from rsd.sweep.compose import configuration
 from tests.conftest import ROOT
 
 RESULTS = ROOT / "results"
+REPRODUCED = RESULTS / "reproduced"
 MEASURED = (
     "",
     "_low",
@@ -39,11 +40,11 @@ def cells_of(line: str) -> list[str]:
 
 def test_every_table_and_figure_is_there_and_whole() -> None:
     for name in TABLES:
-        assert (RESULTS / "tables" / "tiny" / f"{name}.md").is_file()
+        assert (REPRODUCED / "tables" / "tiny" / f"{name}.md").is_file()
     for name in FIGURES:
-        assert {path.suffix for path in (RESULTS / "figures" / "tiny").glob(f"{name}.*")} == {".csv", ".pdf", ".png"}
+        assert {path.suffix for path in (REPRODUCED / "figures" / "tiny").glob(f"{name}.*")} == {".csv", ".pdf", ".png"}
     for name in ("table2", "table3", "table4", "table5", "tableB1", "tableB2", "tableB3"):
-        for row in rows_of(RESULTS / "tables" / "tiny" / f"{name}.csv").values():
+        for row in rows_of(REPRODUCED / "tables" / "tiny" / f"{name}.csv").values():
             for size in (key for key in row if key.endswith("_size")):
                 assert row[size.replace("_size", "_n")] == "500", f"{name}: {row['setting']}"
 
@@ -52,7 +53,7 @@ def test_every_table_and_figure_is_there_and_whole() -> None:
 def test_the_tables_say_what_the_shipped_runs_say(name: str, tmp_path: Path) -> None:
     with configuration():
         write_tables(Stored.read(RESULTS / "shipped"), "tiny", [], tmp_path)
-    committed, found = rows_of(RESULTS / "tables" / "tiny" / f"{name}.csv"), rows_of(tmp_path / f"{name}.csv")
+    committed, found = rows_of(REPRODUCED / "tables" / "tiny" / f"{name}.csv"), rows_of(tmp_path / f"{name}.csv")
     compared = 0
     for of, row in found.items():
         for column in (f"{benchmark}{kind}" for benchmark in ("tiny_chain", "tiny_story") for kind in MEASURED):
@@ -63,7 +64,7 @@ def test_the_tables_say_what_the_shipped_runs_say(name: str, tmp_path: Path) -> 
 
 
 def test_readme_shows_rows_of_table_2() -> None:
-    headings, _, *rows = (cells_of(line) for line in lines_of(RESULTS / "tables" / "tiny" / "table2.md", "| family"))
+    headings, _, *rows = (cells_of(line) for line in lines_of(REPRODUCED / "tables" / "tiny" / "table2.md", "| family"))
     shown, _, *parts = (cells_of(line) for line in lines_of(ROOT / "README.md", "| family"))
     places = [headings.index(heading) for heading in shown]
     known = [[row[place] for place in places] for row in rows]
