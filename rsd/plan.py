@@ -17,7 +17,7 @@ from rsd.benchmarks.choice import chosen
 from rsd.benchmarks.jsonl import data_hash
 from rsd.config import RunConfig, build, locate, lowered
 from rsd.engines.base import Engine
-from rsd.errors import ConfigError
+from rsd.errors import ConfigError, DataError
 from rsd.identity import identify, run_id
 from rsd.loggers.base import Logger
 from rsd.methods.base import Method, Selection, models_of
@@ -70,12 +70,13 @@ class Questions:
     data: str
 
 
-def make_plan(
-    config: RunConfig, engine: Engine | None = None, read: MutableMapping[str, Questions] | None = None
-) -> Plan:
+Read = MutableMapping[str, Questions | DataError]  # benchmarks that other plans have read, or could not
+
+
+def make_plan(config: RunConfig, engine: Engine | None = None, read: Read | None = None) -> Plan:
     """Check everything that can be checked without a model, and name the run.
 
-    `engine`: where it will run, in place of one made for it. `read`: benchmarks that other plans have read already.
+    `engine`: where it will run, in place of one made for it. `read`: what other plans have read of benchmarks.
     """
     method = method_of(config)
     adapter = adapter_of(config) if "prm" in method.roles else None
@@ -135,13 +136,19 @@ def limits_of(config: RunConfig) -> tuple[Limits, list[str]]:
     return lowered(config.limits, {f"model.{role}.context": p.context for role, p in config.model.policies.items()})
 
 
-def _questions(config: RunConfig, read: MutableMapping[str, Questions]) -> Questions:
+def _questions(config: RunConfig, read: Read) -> Questions:
     key = json.dumps(config.benchmark, sort_keys=True)
     if key not in read:
         benchmark = build(config.benchmark, "benchmark")
-        problems = benchmark.problems()
-        read[key] = Questions(benchmark.name, benchmark.size, tuple(problems), data_hash(problems))
-    return read[key]
+        try:
+            problems = benchmark.problems()
+            read[key] = Questions(benchmark.name, benchmark.size, tuple(problems), data_hash(problems))
+        except DataError as error:  # without a network the hub is tried for minutes: once for all plans
+            read[key] = error
+    known = read[key]
+    if isinstance(known, DataError):
+        raise known
+    return known
 
 
 def adapter_of(config: RunConfig) -> Adapter:

@@ -15,7 +15,7 @@ from rsd.engines.base import ModelSource
 from rsd.engines.kept import KeptEngine
 from rsd.errors import ConfigError, RSDError
 from rsd.models import source_of
-from rsd.plan import Plan, Questions, make_plan
+from rsd.plan import Plan, Read, make_plan
 from rsd.records import Role
 from rsd.state import complete, given_to
 from rsd.sweep.compose import Composer
@@ -96,7 +96,7 @@ def plan_runs(every: Sequence[tuple[str, ...]]) -> list[Run]:
 
     Raises ConfigError where a configuration is wrong. A run whose data or models are not there is kept, with its error.
     """
-    read: dict[str, Questions] = {}
+    read: Read = {}
     composer = Composer()
     runs: dict[Any, Run] = {}
     for overrides in every:
@@ -106,8 +106,8 @@ def plan_runs(every: Sequence[tuple[str, ...]]) -> list[Run]:
     return list(runs.values())
 
 
-def planned(config: RunConfig, overrides: tuple[str, ...], read: dict[str, Questions]) -> Run:
-    """Plan one run; `read`: benchmarks that other plans have read. Raises ConfigError where a setting is wrong."""
+def planned(config: RunConfig, overrides: tuple[str, ...], read: Read) -> Run:
+    """Plan one run; `read`: what other plans have read of benchmarks. Raises ConfigError where a setting is wrong."""
     try:
         plan = make_plan(config, KeptEngine(config.engine, {}), read)
     except ConfigError:

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from hydra import initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from rsd.benchmarks.hub import HubBenchmark
+from rsd.errors import DataError
 from rsd.sweep.grids import expand
 from rsd.sweep.runs import Group, group, plan_runs
 from tests.conftest import ROOT
@@ -55,6 +58,21 @@ def test_other_settings_of_the_engine_are_another_job(tmp_path: Path) -> None:
 def test_runs_of_other_questions_are_not_one_run(tmp_path: Path) -> None:
     (job,) = jobs_of(tmp_path, "offset=0,5", "limit=5")
     assert len(job.runs) == 2
+
+
+def test_a_benchmark_that_cannot_be_had_is_asked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a network each try takes minutes."""
+    tries = []
+
+    def problems(benchmark: HubBenchmark) -> NoReturn:
+        tries.append(benchmark.hub)
+        raise DataError("there is no network")
+
+    monkeypatch.setattr(HubBenchmark, "problems", problems)
+    words = ["benchmark=math500,gsm8k", "delta=0.6,0.7,0.8", f"results_dir={tmp_path}"]
+    runs = plan_runs(expand(OverridesParser.create().parse_overrides(words)))
+    assert [run.error for run in runs] == ["there is no network"] * 6
+    assert sorted(tries) == ["HuggingFaceH4/MATH-500", "openai/gsm8k"]
 
 
 @pytest.mark.parametrize(
