@@ -44,7 +44,7 @@ def accuracy_in(folder: Path) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; return the exit status, 2 where there are no such runs."""
+    """Print the table; return the exit status, 2 where there are no runs."""
     parser = argparse.ArgumentParser(prog="python -m rsd.status", description=__doc__.splitlines()[0])
     parser.add_argument(
         "filters", nargs="*", metavar="WORD", help="show runs with all of these words, as status=failed"
@@ -58,8 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     states = {folder: state_in(folder) for folder in folders}
     shown = {f: s for f, s in states.items() if all(word in words_of(f, s) for word in options.filters)}
     if not shown:
-        print(f"No run has the words {' '.join(options.filters)}; without words, all runs are shown.", file=sys.stderr)
-        return 2
+        print(f"None of {len(folders)} runs has the words {' '.join(options.filters)}.", file=sys.stderr)
+        return 0
     named = {f"{folder.parent.name}/{folder.name}": state for folder, state in shown.items()}
     print_states([(name, s, [accuracy_in(f)]) for f, (name, s) in zip(shown, named.items(), strict=True)], ["accuracy"])
     for name, state in named.items():
