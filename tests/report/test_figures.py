@@ -145,6 +145,14 @@ def test_reliability(source: Source) -> None:
     assert frame.groupby("delta")["near_solutions"].first().to_dict() == {0.0: 0, 0.7: 0}
 
 
+def test_reliability_just_above_the_threshold(tmp_path: Path) -> None:
+    rewards = {"a": 0.72, "b": 0.74, "c": 0.9}
+    store(tmp_path, "rsd-0.7", [record(q, drafted(10, r, True)) for q, r in rewards.items()], {"a"}, manifest(size=3))
+    stored = partial(load, tmp_path)
+    row = reliability.data(Source(stored, PRESET, wanted_of(stored), paper=False)).iloc[0]
+    assert row[["near_solutions", "near_right", "near_share"]].tolist() == [2, 1, 0.5]
+
+
 def test_rewards_by_outcome(source: Source) -> None:
     frame = rewards.data(source)
     everything = frame[frame["delta"] == 0]
