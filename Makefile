@@ -19,11 +19,19 @@ STAMP := .venv/.installed$(subst $(comma),-,$(addprefix -,$(EXTRAS)))
 
 .PHONY: install demo tables reproduce test test-vllm test-browser test-slurm lint bench clean
 
+define EXTRAS_THERE_ARE
+import sys, tomllib
+known = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]
+sys.exit(any(extra not in known for extra in sys.argv[1:]) and f"EXTRAS=$(EXTRAS): there are {', '.join(known)}.")
+endef
+export EXTRAS_THERE_ARE
+
 install: $(STAMP)
 
 # Without a GPU, torch comes first and in its CPU build: any other package would pull in the CUDA build.
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "RSD needs Python 3.11 or newer; name one with make PYTHON=…")'
+	@$(PYTHON) -c "$$EXTRAS_THERE_ARE" $(subst $(comma), ,$(EXTRAS))
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@if [ "$$(uname -s)" = Linux ] && ! command -v nvidia-smi >/dev/null && ! $(BIN)/python -c 'import torch' 2>/dev/null; then \
 	  if $(BIN)/python -c 'import sys, urllib.request as r; r.urlopen(sys.argv[1], timeout=3)' $(CPU_INDEX)/torch/ 2>/dev/null; \
@@ -53,7 +61,7 @@ EXPERIMENTS := $(subst $(empty) ,$(comma),$(sort $(basename $(notdir $(wildcard 
 RUNS := +experiment=$(EXPERIMENTS) preset=$(PRESET) "results_dir='$(RESULTS)'"
 DRY := $(findstring dry_run=true,$(ARGS))
 reproduce: install
-	@$(if $(DRY),,$(BIN)/python -m rsd.merge $(RUNS))
+	@$(if $(DRY),,$(BIN)/python -m rsd.merge $(RUNS) $(ARGS))
 	@$(BIN)/python -m rsd.run -m $(RUNS) $(ARGS)
 	@$(if $(DRY),,$(BIN)/python -m rsd.report --results "$(RESULTS)" --preset $(PRESET))
 

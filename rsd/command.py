@@ -11,6 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -106,7 +107,17 @@ def _sentence(error: BaseException) -> str:
     cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
     key = getattr(cause, "full_key", None)
     if key and "not in struct" in str(cause):
-        return f"There is no key {key}; python -m rsd.run --help lists the keys."
+        return f"There is no key {key}; {_hint(key, cause)}"
     told = str(cause).partition("Config search path:")[0]  # places that say nothing to a user follow
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     return " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the environment")))
+
+
+def _hint(key: str, error: Exception) -> str:
+    """What to write in place of a key that is not there, from those that stand beside it."""
+    parent, _, name = key.rpartition(".")
+    beside = [str(other) for other in getattr(error, "parent_node", None) or () if not str(other).startswith("_")]
+    close = get_close_matches(name, beside, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"{parent} takes {', '.join(beside)}." if parent and beside else "python -m rsd.run --help lists the keys."

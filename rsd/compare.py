@@ -1,9 +1,9 @@
 """Compare runs of one benchmark, question by question, against a baseline.
 
-The first run is the baseline unless another is named::
+The target alone is the baseline, where it is among them; else the first run, unless another is named::
 
-    python -m rsd.compare results/runs/math500/target results/runs/math500/rsd-0.7
-    python -m rsd.compare results/runs/math500/* --baseline results/runs/math500/target
+    python -m rsd.compare results/runs/math500/*
+    python -m rsd.compare results/runs/math500/* --baseline results/runs/math500/draft-alone-…
 
 Below the table stand the questions that each run wins and loses against it, with the address of its trace page, which
 ``python -m rsd.report`` writes. From Python: `compare_paired`.
@@ -149,23 +149,30 @@ def decided(run: Run, baseline: Run, shown: int) -> Iterator[str]:
                 yield f"  {decided_by(page, baseline.folder.name, word.lower())}"
 
 
+def usual_baseline(runs: Sequence[Run]) -> Run:
+    """The target alone, in one go and one sample a question, where `runs` hold one such run; else the first."""
+    single = [run for run in runs if run.row["method"] == "single" and run.row["samples"] == 1]
+    alone = [run for run in single if run.row["role"] == "target" and not run.row["stepwise"]]
+    return alone[0] if len(alone) == 1 else runs[0]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; return the exit status, 2 for bad input."""
     parser = argparse.ArgumentParser(prog="python -m rsd.compare", description=__doc__.splitlines()[0])
     parser.add_argument(
         "runs", nargs="+", type=Path, metavar="RUN_FOLDER", help="folder with manifest.json and records"
     )
-    parser.add_argument("--baseline", type=Path, metavar="RUN_FOLDER", help="compare with this run, not with the first")
+    parser.add_argument("--baseline", type=Path, metavar="RUN_FOLDER", help="compare with this one")
     parser.add_argument(
         "--questions", type=int, default=10, metavar="N", help="how many won and lost questions to name (%(default)s)"
     )
     options = parser.parse_args(arguments)
     folders = list(dict.fromkeys(folder.resolve() for folder in options.runs))
-    baseline = options.baseline.resolve() if options.baseline else folders[0]
-    if baseline not in folders:
-        folders.insert(0, baseline)
+    if options.baseline and options.baseline.resolve() not in folders:
+        folders.insert(0, options.baseline.resolve())
     try:
         runs = {folder: read_run(folder) for folder in folders}
+        baseline = options.baseline.resolve() if options.baseline else usual_baseline(list(runs.values())).folder
         table = compare(list(runs.values()), runs[baseline])
     except RSDError as error:
         print(error, file=sys.stderr)

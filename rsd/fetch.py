@@ -31,11 +31,13 @@ def fetch(config: RunConfig) -> None:
     Raises ModelError or DataError, with the key to change, where one cannot be had.
     """
     for key, path, revision in dict.fromkeys(_wanted(config)):
-        if local_folder(path, key) is None:
-            print(f"{path}: {_fetch_model(key, path, revision) / 1e9:.2f} GB", flush=True)
+        here = local_folder(path, key) is not None
+        print(f"{path}: {'here' if here else f'{_fetch_model(key, path, revision) / 1e9:.2f} GB'}", flush=True)
     benchmark = build(config.benchmark, "benchmark")
     if isinstance(benchmark, HubBenchmark) and benchmark.path is None and benchmark.hub is not None:
         print(f"{benchmark.hub}: {benchmark.download()} rows")
+    else:
+        print(f"{benchmark.name}: {len(benchmark.problems())} questions, here")
 
 
 def _wanted(config: RunConfig) -> Iterator[tuple[str, str, str | None]]:

@@ -9,6 +9,7 @@
 The same command again goes on where it stopped, and does nothing where nothing is missing.
 """
 
+import sys
 from typing import TYPE_CHECKING
 
 import hydra
@@ -34,10 +35,11 @@ def _invoke(config: "RunConfig") -> float | None:
         raise ConfigError("detach=true submits the jobs of a sweep: add -m hydra/launcher=slurm.")
     # not needed for --help and completion, which should answer at once
     if config.dry_run:
+        from rsd.plan import make_plan
         from rsd.sweep.listing import print_forecast
-        from rsd.sweep.runs import planned
+        from rsd.sweep.runs import Run
 
-        print_forecast([planned(config, overrides=(), read={})])
+        print_forecast([Run(overrides=(), config=config, plan=make_plan(config), error=None)])
         return None
     from rsd.invocation import invoke
 
@@ -45,7 +47,8 @@ def _invoke(config: "RunConfig") -> float | None:
 
 
 def main() -> int:
-    """Run the command and return its exit status."""
+    """Run the command and return its exit status; ``-m`` may stand anywhere, where argparse takes no words after it."""
+    sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))
     return status(run)
 
 

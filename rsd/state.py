@@ -30,13 +30,14 @@ StateName = Literal["done", "running", "queued", "gone", "partial", "missing", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Of `asked` solutions, `done` are recorded and graded and `errors` failed. `error`: what ended the last
-    invocation before its time, and `log` the file that tells more; `holder`: the process that works on the run;
-    `jobs`: the Slurm jobs that were given the run and have not come to its end, and where each is."""
+    """Of `asked` solutions, `done` are recorded and graded and `errors` failed; `questions` have an answer. `error`:
+    what ended the last invocation before its time, and `log` the file that tells more; `holder`: the process that works
+    on the run; `jobs`: the Slurm jobs that were given the run and have not come to its end, and where each is."""
 
     done: int
     errors: int
     asked: int
+    questions: int = 0
     error: str | None = None
     log: Path | None = None
     holder: str | None = None
@@ -126,6 +127,7 @@ def _state(folder: Path, keys: Collection[Key] | None) -> State:
         done=sum(key in grades for key, is_answered in answered.items() if is_answered),
         errors=sum(not is_answered for is_answered in answered.values()),
         asked=len(keys) if keys is not None else sum(asked.values()) if asked else len(attempts),
+        questions=len({question for (question, _), is_answered in answered.items() if is_answered}),
         error=failed.error if failed else None,
         log=folder / failed.log if failed else None,
         holder=", ".join(live_holders(folder)) or None,

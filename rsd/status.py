@@ -9,11 +9,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from rsd.errors import StoreError
-from rsd.report.cells import percent
+from rsd.report.cells import NONE, percent
 from rsd.state import State, stored_state
 from rsd.store import read_manifest
 from rsd.sweep.table import print_failures, print_states
@@ -30,11 +31,23 @@ def state_in(folder: Path) -> State:
 def words_of(folder: Path, state: State) -> str:
     """What filters are looked for in: ``benchmark=… status=… model=… prm=…`` and the run's name."""
     words = [f"benchmark={folder.parent.name}", f"status={state.name}", folder.name]
+    manifest = _manifest(folder)
+    told = [*(f"{key}={manifest.get(key)}" for key in ("model", "prm")), manifest["name"]] if manifest else []
+    return " ".join([*words, *told])
+
+
+def questions_in(folder: Path, state: State) -> str:
+    """How many of the benchmark's questions have an answer, whatever was asked for last; a dash before the first."""
+    manifest = _manifest(folder)
+    return f"{state.questions:,}/{manifest['benchmark_size']:,}" if manifest else NONE
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """The run's manifest; empty where it failed before there was one."""
     try:
-        manifest = read_manifest(folder)
-    except StoreError:  # it failed before there was one
-        return " ".join(words)
-    return " ".join([*words, *(f"{key}={manifest.get(key)}" for key in ("model", "prm")), manifest["name"]])
+        return read_manifest(folder)
+    except StoreError:
+        return {}
 
 
 def accuracy_in(folder: Path) -> str:
@@ -61,7 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"None of {len(folders)} runs has the words {' '.join(options.filters)}.", file=sys.stderr)
         return 0
     named = {f"{folder.parent.name}/{folder.name}": state for folder, state in shown.items()}
-    print_states([(name, s, [accuracy_in(f)]) for f, (name, s) in zip(shown, named.items(), strict=True)], ["accuracy"])
+    cells = [[questions_in(folder, state), accuracy_in(folder)] for folder, state in shown.items()]
+    rows = [(name, state, own) for (name, state), own in zip(named.items(), cells, strict=True)]
+    print_states(rows, ["questions", "accuracy"])
     for name, state in named.items():
         if state.holder:
             print(f"{name}: {state.holder} works on it")

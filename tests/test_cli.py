@@ -21,8 +21,7 @@ def fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a model was loaded before the configuration was found wrong")
 
-    monkeypatch.setattr("rsd.engines.loading.load_model", refuse)
-    monkeypatch.setattr("rsd.engines.transformers.load_model", refuse)
+    monkeypatch.setattr("transformers.PreTrainedModel.from_pretrained", refuse)
     monkeypatch.setattr(sys, "argv", ["rsd.run", *arguments])
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
     monkeypatch.setattr("rsd.command._failures", [])
@@ -36,9 +35,11 @@ def fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["lmit=5"], "There is no key lmit"),
+        (["lmit=5"], "There is no key lmit; did you mean limit?"),
+        (["modle=tiny"], "There is no key modle; did you mean model?"),
         (["+lmit=5"], "There is no key lmit; did you mean limit?"),
-        (["limits.stps=5"], "There is no key limits.stps"),
+        (["limits.stps=5"], "There is no key limits.stps; did you mean steps?"),
+        (["sampling.n=5"], "There is no key sampling.n; sampling takes temperature, top_p."),
         (["+limits.stps=5"], "There is no key limits.stps; did you mean steps?"),
         (["+weighting.p=0.5"], "There is no key weighting.p"),
         (["+engine.max_row=3"], "There is no key engine.max_row; did you mean max_rows?"),

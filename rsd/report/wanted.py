@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Words = tuple[str, ...]  # key=value, of a run but for its benchmark, in one order (`ordered`)
 
 FIRST = ("model=", "method", "prm")
-USUAL = "weighting=binary"  # what is meant where nothing is said
+USUAL = {"weighting=binary": "", "method.role=target": "method=single"}  # meant where nothing is said, beside a word
 
 
 def experiments() -> list[str]:
@@ -81,7 +81,8 @@ def asked(experiment: str, *overrides: str) -> tuple[Asked, ...]:
 
 def ordered(words: Iterable[str]) -> Words:
     """Words in one order, whatever the order that a file has them in: what the run is first, its settings last."""
-    told = (word for word in words if word != USUAL)
+    every = list(words)
+    told = [word for word in every if USUAL.get(word) not in ("", *every)]
     return tuple(sorted(told, key=lambda word: (not word.startswith(FIRST), word.partition("=")[0])))
 
 

@@ -50,12 +50,12 @@ def write_part(
 
 
 def write_index(results: Path, runs: pd.DataFrame, presets: Sequence[str]) -> Path:
-    """Write the index, with the parts of those `presets` that there are. `runs`: ``load(rows="runs")``."""
-    parts = [results / "cache" / "pages" / f"{preset}.html" for preset in presets]
+    """Write the index, with the parts of those `presets` that there are, first those that have tables. `runs`:
+    ``load(rows="runs")``."""
+    pages = [results / "cache" / "pages" / f"{preset}.html" for preset in presets]
+    parts = [page.read_text("utf-8") for page in pages if page.exists()]
     index = results / "index.html"
-    write_file(
-        index, _rendered("index", **index_of(results, runs, [p.read_text("utf-8") for p in parts if p.exists()]))
-    )
+    write_file(index, _rendered("index", **index_of(results, runs, sorted(parts, key=lambda p: "<table" not in p))))
     return index
 
 
