@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
+from hydra import compose
 from hydra._internal.utils import get_args_parser
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
@@ -32,7 +32,7 @@ from rsd.config import MergeConfig, RunConfig, ServeConfig, build, check_as
 from rsd.plan import Questions
 from rsd.records import Problem
 from rsd.report import load
-from rsd.sweep.compose import Composer
+from rsd.sweep.compose import Composer, configuration
 from rsd.sweep.grids import expand
 from rsd.sweep.runs import planned
 from tests.conftest import ROOT
@@ -179,7 +179,7 @@ def make(words: Sequence[str]) -> None:
 
 @pytest.fixture(scope="module")
 def checks(folder: Path) -> Iterator[Checks]:
-    with initialize_config_dir(config_dir=str(ROOT / "conf"), version_base="1.3"):
+    with configuration():
         yield Checks(folder)
 
 
