@@ -34,9 +34,10 @@ def register() -> None:
 
 def end_with_parent() -> None:
     """Let a process that ``multiprocessing`` or ``rsd.serve`` started be killed as soon as that which started it is
-    gone."""
+    gone. A command that a server starts in its turn, as vLLM does to look at a model's class, is none of these."""
     parent = multiprocessing.parent_process()
-    started_by = os.environ.get(STARTED_BY) if parent is None else parent.pid
+    told = os.environ.pop(STARTED_BY, None)
+    started_by = told if parent is None else parent.pid
     if started_by is not None and sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != int(started_by):  # it was gone before this was set

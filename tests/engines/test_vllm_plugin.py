@@ -66,3 +66,22 @@ def test_a_server_ends_when_what_started_it_is_killed() -> None:
         serving.kill()
     psutil.wait_procs([server], timeout=20)
     assert not server.is_running() or server.status() == psutil.STATUS_ZOMBIE
+
+
+COMMAND = "from rsd.engines.vllm_plugin import end_with_parent; end_with_parent(); print('ran')"
+STARTS_A_COMMAND = f"""
+import subprocess, sys
+from rsd.engines.vllm_plugin import end_with_parent
+for _ in range(2):
+    end_with_parent()
+sys.exit(subprocess.call([sys.executable, "-c", {COMMAND!r}]))
+"""
+
+
+def test_a_command_that_a_server_starts_in_its_turn_runs() -> None:
+    """vLLM looks at the class of a model that is new to a machine in such a command."""
+    started = environment(**{STARTED_BY: str(os.getpid())})
+    server = subprocess.run(
+        [sys.executable, "-c", STARTS_A_COMMAND], env=started, capture_output=True, text=True, check=False
+    )
+    assert (server.returncode, server.stdout) == (0, "ran\n"), server.stderr
