@@ -12,7 +12,7 @@ Below the table stand the questions that each run wins and loses against it, wit
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,16 +31,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run as read: its folder, its row among the runs, and its solutions."""
+    """A run as read: its folder, its row among the runs, its solutions, and what it is called among others."""
 
     folder: Path
     row: dict[str, Any]
     solutions: "pd.DataFrame"
-
-    @property
-    def name(self) -> str:
-        """The method in a few words."""
-        return str(self.row["name"])
+    name: str
 
     def flops(self, accounting: Accounting, questions: Sequence[str] | None = None) -> float | None:
         """FLOPs per question, or per one of `questions`; None where not measured."""
@@ -67,7 +63,16 @@ def read_run(folder: Path) -> Run:
             f"question {waiting['question_id']}, sample {waiting['sample']} has no grade; grade the run before "
             "reporting it"
         )
-    return Run(folder=folder, row=dict(stored.row), solutions=solutions)
+    return Run(folder=folder, row=dict(stored.row), solutions=solutions, name=stored.row["name"])
+
+
+def read_runs(folders: Sequence[Path]) -> list[Run]:
+    """Read run folders as `read_run`, and give them names that tell them apart."""
+    from rsd.report.apart import told_apart
+
+    runs = [read_run(folder) for folder in folders]
+    names = told_apart([run.row for run in runs])
+    return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
 
 def compare(runs: Sequence[Run], baseline: Run) -> Table:
@@ -171,9 +176,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.baseline and options.baseline.resolve() not in folders:
         folders.insert(0, options.baseline.resolve())
     try:
-        runs = {folder: read_run(folder) for folder in folders}
-        baseline = options.baseline.resolve() if options.baseline else usual_baseline(list(runs.values())).folder
-        table = compare(list(runs.values()), runs[baseline])
+        runs = read_runs(folders)
+        named = {run.folder: run for run in runs}
+        baseline = named[options.baseline.resolve()] if options.baseline else usual_baseline(runs)
+        table = compare(runs, baseline)
     except RSDError as error:
         print(error, file=sys.stderr)
         return 2
@@ -181,9 +187,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # In a narrower terminal lines fold, which is better than cells cut short.
     console.width = console.measure(table, options=console.options.update(max_width=1000)).maximum
     console.print(table)
-    for run in runs.values():
-        if run is not runs[baseline] and options.questions > 0:
-            for line in decided(run, runs[baseline], options.questions):
+    for run in runs:
+        if run is not baseline and options.questions > 0:
+            for line in decided(run, baseline, options.questions):
                 print(line)
     return 0
 

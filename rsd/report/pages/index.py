@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pandas as pd
 from markupsafe import Markup, escape
 
+from rsd.report.apart import told_apart
 from rsd.report.cells import NONE, flops_cell, flops_unit, percent, percent_interval
 from rsd.report.figures import FIGURES
 from rsd.report.figures.style import caption
@@ -99,13 +100,14 @@ def _figure(png: Path, results: Path) -> dict[str, Any]:
 
 def _runs(results: Path, runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
     size = flops_unit(runs["flops_passes"])[1]
-    for row in runs.astype(object).where(runs.notna(), None).to_dict("records"):
+    rows = runs.astype(object).where(runs.notna(), None).to_dict("records")
+    for row, name in zip(rows, told_apart(rows, shown=("model", "prm")), strict=True):
         samples = "" if row["samples"] <= 1 else f" × {row['samples']}"
         interval = "" if row["accuracy"] is None else percent_interval((row["low"], row["high"]))
         yield {
             "link": link(trace_page(results, Path(row["folder"])), results),
             "benchmark": row["benchmark"],
-            "name": row["name"],
+            "name": name,
             "run_id": row["run_id"],
             "model": row["model"],
             "prm": row["prm"] or NONE,

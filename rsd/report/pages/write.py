@@ -24,6 +24,7 @@ from markupsafe import Markup
 
 from rsd.errors import RSDError
 from rsd.records import Problem
+from rsd.report.apart import told_apart
 from rsd.report.cache import StoredRun, read_run, tell
 from rsd.report.cells import percent, percent_interval
 from rsd.report.figures import style
@@ -69,13 +70,18 @@ def write_traces(results: Path, runs: pd.DataFrame) -> list[Path]:
     for folders in benchmarks.values():
         stored = {folder: read_run(folder) for folder in folders}
         verdicts = {folder: shares(run.solutions.to_pandas()) for folder, run in stored.items()}
+        names = _names(list(stored.values()))
         for folder, run in stored.items():
-            _write_trace(run, pages, questions.of(folder), {**verdicts})
+            _write_trace(run, pages, questions.of(folder), verdicts, names)
     return list(pages.values())
 
 
 def _write_trace(
-    run: StoredRun, pages: Mapping[Path, Path], problems: Mapping[str, Problem], verdicts: Mapping[Path, Shares]
+    run: StoredRun,
+    pages: Mapping[Path, Path],
+    problems: Mapping[str, Problem],
+    verdicts: Mapping[Path, Shares],
+    named: Mapping[Path, Mapping[str, Any]],
 ) -> None:
     """Write a page that is not up to date; where only other runs have changed, with the traces that it holds."""
     page = pages[run.folder]
@@ -83,7 +89,7 @@ def _write_trace(
     drawn = _drawn(run.row, others)
     asked = [(name, problem.question, problem.answer) for name, problem in problems.items()]
     own = _digest(_code(), run.key, run.row, asked)
-    compared = _digest([_named(other) for other in others], [verdicts[other] for other in others], str(drawn))
+    compared = _digest([named[other] for other in others], [verdicts[other] for other in others], str(drawn))
     before = page.read_bytes() if page.exists() else b""
     if f"{own} {compared}".encode() in before[:HEAD]:
         return
@@ -95,7 +101,7 @@ def _write_trace(
     names = [name for name, *_ in summary["questions"]]
     summary["others"] = [
         {
-            **_named(other),
+            **named[other],
             "page": link(pages[other], page.parent),
             "right": [rounded(verdicts[other].get(name)) for name in names],
         }
@@ -125,9 +131,13 @@ def _held(page: bytes, name: bytes) -> bytes:
     return page.split(b'id="%s">' % name, 1)[1].split(b"</script>", 1)[0]
 
 
-def _named(folder: Path) -> dict[str, Any]:
-    row = read_run(folder).row
-    return {"run": folder.name, "name": row["name"], "model": row["model"], "prm": row["prm"]}
+def _names(runs: Sequence[StoredRun]) -> dict[Path, dict[str, Any]]:
+    """What each of a benchmark's runs is called on the others' pages."""
+    names = told_apart([run.row for run in runs], shown=("model", "prm"))
+    return {
+        run.folder: {"run": run.folder.name, "name": name, "model": run.row["model"], "prm": run.row["prm"]}
+        for run, name in zip(runs, names, strict=True)
+    }
 
 
 def _drawn(row: Mapping[str, Any], others: Sequence[Path]) -> Path | None:
