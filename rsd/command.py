@@ -10,18 +10,17 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
+from hydra.errors import HydraException, MissingConfigException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
-from rsd.errors import ConfigError, RSDError, StoppedError, described
+from rsd.errors import ConfigError, RSDError, StoppedError, described, hint
 from rsd.signals import interrupted, listen
 
 if TYPE_CHECKING:  # needs pydantic, which --help and completion do without
@@ -46,6 +45,9 @@ def attempt(
         for key in ("experiment", "sweep"):
             if key in cfg:
                 raise ConfigError(f"There is no key {key} of one run; add -m: python -m rsd.run -m +{key}=…")
+        launcher = [line for line in HydraConfig.get().overrides.hydra if line.startswith("hydra/launcher=")]
+        if launcher and HydraConfig.get().mode == RunMode.RUN:
+            raise ConfigError(f"{launcher[0]} is for sweeps; add -m, for one run as well.")
         values = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
         return work(check_as(kind or RunConfig, values))
     except StoppedError as error:
@@ -105,19 +107,31 @@ def _sentence(error: BaseException) -> str:
     if not isinstance(error, (HydraException, OmegaConfBaseException)):
         return f"unexpected {described(error)} (HYDRA_FULL_ERROR=1 shows where)"
     cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
+    if isinstance(cause, MissingConfigException) and cause.options:
+        group, _, name = str(cause.missing_cfg_file).rpartition("/")
+        return f"There is no {group}={name}; {hint(name, cause.options)}"
     key = getattr(cause, "full_key", None)
     if key and "not in struct" in str(cause):
         return f"There is no key {key}; {_hint(key, cause)}"
     told = str(cause).partition("Config search path:")[0]  # places that say nothing to a user follow
     lines = [line.strip() for line in told.splitlines() if line.strip()]
-    return " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the environment")))
+    told = " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the environment")))
+    return f"{key}: {told}" if isinstance(cause, InterpolationKeyError) else told
 
 
 def _hint(key: str, error: Exception) -> str:
-    """What to write in place of a key that is not there, from those that stand beside it."""
+    """What to write in place of a key that is not there: one that stands beside it, or the same name elsewhere."""
     parent, _, name = key.rpartition(".")
-    beside = [str(other) for other in getattr(error, "parent_node", None) or () if not str(other).startswith("_")]
-    close = get_close_matches(name, beside, n=1)
-    if close:
-        return f"did you mean {close[0]}?"
-    return f"{parent} takes {', '.join(beside)}." if parent and beside else "python -m rsd.run --help lists the keys."
+    node: Any = getattr(error, "parent_node", None)
+    beside = [str(other) for other in node or () if not str(other).startswith("_")]
+    elsewhere = sorted(set(_keys(OmegaConf.to_container(node._get_root()))) - set(beside)) if node is not None else []
+    same = [k for k in elsewhere if k.rpartition(".")[2] == name and not k.startswith("preset.")]  # which others read
+    takes = f"{parent} takes {', '.join(beside)}." if parent and beside else "--help lists the keys."
+    return f"did you mean {same[0]}?" if same else hint(name, beside, takes)
+
+
+def _keys(values: Any, prefix: str = "") -> Iterator[str]:
+    """The full names of all keys below `values`."""
+    for name, value in values.items() if isinstance(values, dict) else ():
+        yield f"{prefix}{name}"
+        yield from _keys(value, f"{prefix}{name}.")

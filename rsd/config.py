@@ -11,13 +11,13 @@ are checked against that class's own signature by `build`.
 import inspect
 import pkgutil
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar, get_type_hints
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError, create_model, model_validator
 
 from rsd.errors import ConfigError
+from rsd.faults import no_flag_is_a_number, sentence
 from rsd.methods.decoding import Decoding, Limits, StepRule
 from rsd.records import FolderName, PolicyRole
 
@@ -216,9 +216,11 @@ def check(values: Any) -> RunConfig:
 def check_as(kind: type[Kind], values: Any) -> Kind:
     """Validate what a command was told, by the `kind` that it takes. Raises ConfigError."""
     try:
-        return kind.model_validate(values)
+        checked = kind.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(_sentence(error, "", kind.model_fields)) from error
+        raise ConfigError(sentence(error, "", kind.model_fields)) from error
+    no_flag_is_a_number(values, checked, "")
+    return checked
 
 
 def build(node: Mapping[str, Any], key: str, **extra: Any) -> Any:
@@ -240,7 +242,8 @@ def build(node: Mapping[str, Any], key: str, **extra: Any) -> Any:
     try:
         checked = create_model(key, __config__=ConfigDict(extra="forbid"), **fields).model_validate(values)
     except ValidationError as error:
-        raise ConfigError(_sentence(error, f"{key}.", fields)) from error
+        raise ConfigError(sentence(error, f"{key}.", fields)) from error
+    no_flag_is_a_number(values, checked, f"{key}.")
     given = {name: value for name, value in extra.items() if name in parameters}
     return target(**{name: getattr(checked, name) for name in own}, **given)
 
@@ -269,37 +272,3 @@ def lowered(limits: Limits, contexts: Mapping[str, int]) -> tuple[Limits, list[s
             lines.append(f"limits.{name} lowered from {values[name]} to {context}, the model's {key}.")
             values[name] = context
     return Limits(**values), lines
-
-
-def _sentence(error: ValidationError, prefix: str, known: Mapping[str, Any]) -> str:
-    """The first fault of `error`, as a sentence with the full name of its key."""
-    faults = error.errors(include_url=False)
-    # an unknown key is often the reason why a known one is missing
-    fault = next((f for f in faults if f["type"] in ("extra_forbidden", "unexpected_keyword_argument")), faults[0])
-    unknown = fault["type"] in ("extra_forbidden", "unexpected_keyword_argument")
-    # pydantic also names the member of a union that it tried, which is no key
-    names = [str(part) for part in fault["loc"] if unknown or (isinstance(part, str) and part.isidentifier())]
-    key = prefix + ".".join(names)
-    if unknown:
-        siblings = _keys_beside(known, names[:-1])
-        close = get_close_matches(names[-1], siblings, n=1)
-        parent = (prefix + ".".join(names[:-1])).rstrip(".")
-        hint = (
-            f"did you mean {close[0]}?" if close else f"{parent or 'top level'} takes {', '.join(siblings) or 'none'}."
-        )
-        return f"There is no key {key}; {hint}"
-    if fault["type"] == "missing":
-        return f"{key} is not set; give it a value."
-    if fault["input"] is None:
-        return f"{key} is not set (null); give it a value."
-    reason = fault["msg"].removeprefix("Input ").removeprefix("Value error, ")
-    return f"{key}={fault['input']!r} is wrong: it {reason}."
-
-
-def _keys_beside(known: Mapping[str, Any], path: list[str]) -> list[str]:
-    for name in path:
-        annotation = getattr(known.get(name), "annotation", None)
-        candidates = [annotation, *getattr(annotation, "__args__", ())]
-        inner = next((c for c in candidates if inspect.isclass(c) and hasattr(c, "__annotations__")), None)
-        known = getattr(inner, "model_fields", None) or getattr(inner, "__dataclass_fields__", {})
-    return [name for name in known if not name.startswith("_")]

@@ -1,5 +1,8 @@
 """Errors that are told to a user as one sentence, without a traceback."""
 
+from collections.abc import Collection
+from difflib import get_close_matches
+
 
 class RSDError(Exception):
     """Something the user can mend; the message names the key or file, the fault and the mend."""
@@ -55,6 +58,12 @@ class StoppedError(RSDError):
     """A signal ended the run early; what was done is kept."""
 
     status = 130
+
+
+def hint(name: str, known: Collection[str], otherwise: str | None = None) -> str:
+    """What to write in place of `name`: the nearest of those `known`, or `otherwise` (None: all of them)."""
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]}?" if close else otherwise or f"there are {', '.join(known) or 'none'}."
 
 
 def described(error: BaseException) -> str:

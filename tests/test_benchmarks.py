@@ -37,6 +37,21 @@ def test_unicode_line_separators_do_not_split_a_row(tmp_path: Path) -> None:
     assert problem.question == "a\u2028b\x85c"
 
 
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [
+        ("jsonl", '{"question": "1+1?", "answer": 2}'),
+        ("json", '[{"question": "1+1?", "answer": 2}]'),
+        ("csv", "question,answer\n1+1?,2\n"),
+    ],
+)
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path, ending: str, content: str) -> None:
+    path = tmp_path / f"mine.{ending}"
+    path.write_text(content, encoding="utf-8-sig")
+    (problem,) = JsonLinesBenchmark(name="mine", path=str(path)).problems()
+    assert (problem.question, problem.answer) == ("1+1?", "2")
+
+
 def test_the_fingerprint_depends_on_questions_golds_and_order(tmp_path: Path) -> None:
     def fingerprint(*rows: tuple[str, str]) -> str:
         path = tmp_path / "b.jsonl"

@@ -8,6 +8,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from rsd.benchmarks.formats import FormatError, Item, Row
 from rsd.benchmarks.rows import ENDINGS, file_rows
 from rsd.errors import DataError
+from rsd.grading.choices import LETTERS, choice_of
 from rsd.records import FolderName, Problem, question_ids
 
 HINTS = {"yes": " (Yes or No)", "no": " (Yes or No)", "true": " (True or False)", "false": " (True or False)"}
@@ -74,18 +76,17 @@ class JsonLinesBenchmark:
         choices = row.get("choices")
         if answer is None and kind == "text":
             answer = ""
-        if isinstance(answer, (dict, list, type(None))):
+        if isinstance(answer, (dict, list, type(None))) or (isinstance(answer, float) and not math.isfinite(answer)):
             raise FormatError(
                 f"no gold answer in the field '{self.answer}' (benchmark.answer names it; null where there is none)"
             )
         if kind not in ("math", "choice", "text"):
             raise FormatError(f"no kind of question in the field 'kind' (math, choice or text), but {kind!r}")
-        return Item(
-            question=question,
-            answer=str(answer),
-            kind=kind,
-            choices=tuple(map(str, choices)) if kind == "choice" and isinstance(choices, list) else None,
-        )
+        options = tuple(map(str, choices)) if kind == "choice" and isinstance(choices, list) else None
+        letters = LETTERS[: len(options)] if options else LETTERS
+        if kind == "choice" and choice_of(str(answer), len(letters)) is None:
+            raise FormatError(f"no letter from A to {letters[-1]} in the field '{self.answer}', but {answer!r}")
+        return Item(question=question, answer=str(answer), kind=kind, choices=options)
 
     def _kept(self, row: Row) -> dict[str, Any]:
         """What of a row is stored beside question and answer."""

@@ -43,7 +43,7 @@ def file_rows(path: str) -> Iterator[Row]:
                         (f"benchmark.path: row {n} {place}", row) for n, row in enumerate(csv.DictReader(file), 1)
                     )
             case ".json":
-                rows = json.loads(Path(path).read_text(encoding="utf-8"))
+                rows = json.loads(Path(path).read_text(encoding="utf-8-sig"))
                 if not isinstance(rows, list):
                     raise DataError(f"benchmark.path: {path} is not a JSON list of objects; use .jsonl for JSON lines.")
                 yield from ((f"benchmark.path: row {n} {place}", row) for n, row in enumerate(rows, 1))
@@ -58,7 +58,7 @@ def file_rows(path: str) -> Iterator[Row]:
 
 
 def _json_lines(path: str) -> Iterator[Row]:
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").split("\n"), 1):
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").split("\n"), 1):
         if line.strip():
             place = f"benchmark.path: line {number} of {path}"
             try:

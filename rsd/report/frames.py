@@ -10,7 +10,6 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,7 +18,7 @@ import orjson
 import pandas as pd
 import pyarrow as pa
 
-from rsd.errors import StoreError
+from rsd.errors import StoreError, hint
 from rsd.grading import GraderName
 from rsd.report.cache import StoredRun, named, read_ahead, read_run, row_of, tell
 from rsd.report.columns import Tables, no_columns
@@ -135,9 +134,7 @@ def _runs(results: Path, grader: str) -> Iterator[StoredRun]:
 
 def _chosen(runs: Sequence[StoredRun], filters: Mapping[str, Any]) -> list[StoredRun]:
     for name in filters.keys() - _no_run().keys():
-        close = get_close_matches(name, _no_run(), n=1)
-        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(_no_run())}."
-        raise StoreError(f"Runs have no column {name}; {hint}")
+        raise StoreError(f"Runs have no column {name}; {hint(name, _no_run())}")
     return [run for run in runs if all(_matches(run.row[name], wanted) for name, wanted in filters.items())]
 
 

@@ -17,7 +17,7 @@ from hydra.core.override_parser.types import Override
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rsd.errors import ConfigError
+from rsd.errors import ConfigError, hint
 
 Grid = dict[str, list[str]]  # of each key, "key=value" for each of its values
 
@@ -65,9 +65,7 @@ def _grids(group: str, name: str, preset: list[str]) -> Iterator[Grid]:
     """The grids of an experiment or a sweep."""
     known = sorted(GlobalHydra.instance().config_loader().get_group_options(group))
     if name not in known:
-        raise ConfigError(
-            f"+{group}={name}: there is no {FILES[group]}/{name}.yaml; there are {', '.join(known) or 'none'}."
-        )
+        raise ConfigError(f"+{group}={name}: there is no {FILES[group]}/{name}.yaml; {hint(name, known)}")
     try:
         content = OmegaConf.to_container(
             compose("config", overrides=[*preset, f"+{group}={name}"])[group], resolve=True

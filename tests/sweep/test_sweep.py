@@ -145,16 +145,13 @@ def test_data_that_is_not_there_fails_its_run_only(sweep: Sweep) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("+experiment=table22",), "Error: In 'config': Could not find 'experiment/table22' Available options"),
-        (("+experiment=table22,fig5",), "Error: +experiment=table22: there is no experiments/table22.yaml; there"),
-        (
-            ("+sweep=delta",),
-            "Error: In 'config': Could not find 'sweep/delta' Available options in 'sweep': delta_fig5",
-        ),
+        (("+experiment=table22",), "Error: There is no experiment=table22; did you mean table2?"),
+        (("+experiment=table22,fig5",), "Error: +experiment=table22: there is no experiments/table22.yaml; did"),
+        (("+sweep=delta",), "Error: There is no sweep=delta; did you mean delta_"),
         (("delta=0.7,1.5",), "Error: delta=1.5 is outside the reward's range [0, 1]"),
         (("dleta=0.7,0.8",), "Error: There is no key dleta"),
         (("detach=true",), "Error: detach=true submits jobs and returns: add hydra/launcher=slurm."),
-        (("method=rsd,rdd",), "Error: In 'config': Could not find 'method/rdd' Available options in 'method': beam"),
+        (("method=rsd,rdd",), "Error: There is no method=rdd; did you mean rsd?"),
     ],
 )
 def test_a_wrong_command_is_one_sentence_before_anything_runs(
