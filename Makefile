@@ -45,8 +45,8 @@ $(STAMP): pyproject.toml
 
 DEMO := results/demo
 demo: install
-	@$(BIN)/python -m rsd.run results_dir=$(DEMO) method=single method.role=draft
 	@$(BIN)/python -m rsd.run results_dir=$(DEMO) method=single method.role=target
+	@$(BIN)/python -m rsd.run results_dir=$(DEMO) method=single method.role=draft
 	@$(BIN)/python -m rsd.run results_dir=$(DEMO)
 	@cd $(DEMO)/runs/tiny_chain && ../../../../$(BIN)/python -m rsd.compare $$(ls -td */ | head -3 | tac) \
 	  --baseline $$(ls -td target-alone-*/ | head -1)

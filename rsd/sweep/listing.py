@@ -17,7 +17,9 @@ from rsd.sweep.table import print_failures, print_states
 
 
 def print_forecast(runs: Sequence[Run]) -> None:
-    """Print what would run: each run's state, and what the rest of it would cost (`rsd.sweep.estimate`)."""
+    """Print what would run: each run's state, and what the rest of it would cost (`rsd.sweep.estimate`).
+
+    Raises SweepError where one cannot be run, as its data or models are not there."""
     states = [_state(run) for run in runs]
     known = {id(run.plan): state for run, state in zip(runs, states, strict=True) if run.plan}
     estimates = estimate((run.plan for run in runs if run.plan), known)
@@ -39,6 +41,9 @@ def print_forecast(runs: Sequence[Run]) -> None:
         f"{flops_cell(whole.flops, size)} {unit} (2 a parameter and token; RSD as if every step were rejected)."
     )
     print_failures((run.name, state) for run, state in zip(runs, states, strict=True))
+    impossible = sum(run.plan is None for run in runs)
+    if impossible:
+        raise SweepError(f"{impossible} of {len(runs)} runs cannot be run as things are.")
 
 
 def print_submitted(runs: Sequence[Run], jobs: Sequence[str], failures: Sequence[str]) -> None:

@@ -37,10 +37,14 @@ def print_states(rows: Iterable[Row], headers: Sequence[str]) -> None:
 
 def print_failures(runs: Iterable[tuple[str, State]]) -> None:
     """Print why each failed run failed, what became of jobs that left a run undone, and the files that tell more."""
+    alike: dict[str, list[str]] = {}
     for name, state in runs:
         for noted, job in state.jobs if state.name not in ("done", "running", "failed") else ():
             where = "cannot be asked about" if job is None else f"is {job.phase} ({job.word})"
             print(f"{name}: Slurm job {noted.job} {where}. Log: {noted.log}")
         if state.name == "failed":
             why = state.error or f"{state.errors} of {state.asked} solutions failed; its records hold their errors."
-            print(f"{name}: {why}{f' Log: {state.log}' if state.log else ''}")
+            alike.setdefault(f"{why}{f' Log: {state.log}' if state.log else ''}", []).append(name)
+    for why, names in alike.items():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        print(f"{names[0]}{others}: {why}")

@@ -203,6 +203,14 @@ def test_dry_run_lists_every_run_with_its_cost_and_runs_nothing(sweep: Sweep, lo
     assert len(list((tmp_path / "results" / "runs" / "tiny_chain").iterdir())) == 1
 
 
+def test_a_dry_run_says_once_what_several_runs_lack(sweep: Sweep) -> None:
+    status, output, errors = sweep("-m", "benchmark=tiny_chain,cn_middle_school", "delta=0.6,0.7,0.8", "dry_run=true")
+    assert status == 1
+    assert output.count("benchmark=cn_middle_school has no file; give one") == 1
+    assert re.search(r"delta=0.6 .*and 2 more: benchmark=cn_middle_school has no file", output)
+    assert errors == "Error: 3 of 6 runs cannot be run as things are.\n"
+
+
 def test_a_dry_run_loads_no_torch(tmp_path: Path) -> None:
     script = (
         "import sys\nfrom rsd.run import main\nmain()\n"
