@@ -217,7 +217,10 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
     console = Console(highlight=False)
     console.print(view)
     if plan.drawn is not None:
-        console.print("Expected accuracy over all subsets of k samples (± Monte-Carlo error):")
+        cost = f"k/{plan.method.settings['n']} of the FLOPs above"
+        console.print(
+            f"Expected accuracy over all subsets of k samples (± Monte-Carlo error), at {cost}:", soft_wrap=True
+        )
         console.print(subset_table(plan.method.settings["method"], asked, read_grades(plan.drawn.folder)))
         console.print(f"Samples: {plan.drawn.folder}", soft_wrap=True)
     console.print(f"Records: {folder}", soft_wrap=True)
