@@ -31,12 +31,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run as read: its folder, its row among the runs, its solutions, and what it is called among others."""
+    """A run as read: its folder, its row among the runs, its solutions, how many of these its last invocation asked for
+    (None where that is not noted), and what it is called among others."""
 
     folder: Path
     row: dict[str, Any]
     solutions: "pd.DataFrame"
+    asked: int | None
     name: str
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether it lacks some of what it was last asked for. Those that end first are the short ones, so that what it
+        has is no sample of the rest."""
+        return self.asked is not None and len(self.solutions) < self.asked
 
     def flops(self, accounting: Accounting, questions: Sequence[str] | None = None) -> float | None:
         """FLOPs per question, or per one of `questions`; None where not measured."""
@@ -51,7 +59,9 @@ def read_run(folder: Path) -> Run:
     Raises StoreError when it is none, is empty, or is not graded throughout.
     """
     from rsd.report import cache, frames
+    from rsd.state import asked_of
 
+    _check_folder(folder)
     stored = cache.read_run(folder)
     for sentence in stored.damaged:
         print(sentence, file=sys.stderr)
@@ -63,7 +73,22 @@ def read_run(folder: Path) -> Run:
             f"question {waiting['question_id']}, sample {waiting['sample']} has no grade; grade the run before "
             "reporting it"
         )
-    return Run(folder=folder, row=dict(stored.row), solutions=solutions, name=stored.row["name"])
+    asked = asked_of(folder)
+    return Run(folder=folder, row=dict(stored.row), solutions=solutions, asked=asked, name=stored.row["name"])
+
+
+def _check_folder(folder: Path) -> None:
+    """Raises StoreError where it is no run's, with what may have been meant."""
+    if (folder / "manifest.json").exists():
+        return
+    mend = "python -m rsd.status lists the runs that there are"
+    if not folder.exists():
+        why = "no folder matches it" if set("*?[") & set(folder.name) else "it does not exist"
+    elif any(folder.glob("*/manifest.json")):
+        why, mend = "it holds several", f"name them, as {folder}/*"
+    else:
+        why = "it has no manifest.json" if any(folder.glob("*")) else "it is empty"
+    raise StoreError(f"{folder} is not a run folder: {why}; {mend}")
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
@@ -81,6 +106,7 @@ def compare(runs: Sequence[Run], baseline: Run) -> Table:
     Won and lost are the questions that only the run, or only the baseline, has right, with the
     exact McNemar p-value; with several samples per question there are none, and the interval of the
     difference is a bootstrap's instead of Newcombe's. Ratios of FLOPs are those on common questions.
+    A run that is unfinished has no interval, and is not compared.
     Raises StoreError when a run is of another benchmark or shares no question with the baseline.
     """
     unit, size = flops_unit(run.flops(accounting) for run in runs for accounting in ACCOUNTINGS)
@@ -105,9 +131,7 @@ def compare(runs: Sequence[Run], baseline: Run) -> Table:
         table.add_row(
             run.name,
             f"{row['questions']}/{row['size']}",
-            f"{percent(row['accuracy'])}\n{percent_interval((row['low'], row['high']))}"
-            if row["low"] is not None
-            else NONE,
+            _accuracy(run),
             difference,
             paired,
             *(f"{cost}\n{times(ratios[i]) if ratios else ''}" for i, cost in enumerate(costs)),
@@ -115,13 +139,22 @@ def compare(runs: Sequence[Run], baseline: Run) -> Table:
             percent(row["draft_only"]) if row["judged"] else NONE,
             f"{row['response_tokens']:,.0f}",
             NONE if row["beyond_context"] is None else f"{row['beyond_context']:,}",
-            style="" if row["questions"] >= row["size"] else "dim",
+            style="dim" if run.unfinished or row["questions"] < row["size"] else "",
         )
     return table
 
 
-def _against(run: Run, baseline: Run) -> tuple[str, str, list[float | None]]:
-    """Cells of the difference and of the paired test, and the ratios of FLOPs per question."""
+def _accuracy(run: Run) -> str:
+    """The accuracy above its interval, or above the word that says why there is none."""
+    if run.row["low"] is None:
+        return NONE
+    interval = "unfinished" if run.unfinished else percent_interval((run.row["low"], run.row["high"]))
+    return f"{percent(run.row['accuracy'])}\n{interval}"
+
+
+def _against(run: Run, baseline: Run) -> tuple[str, str, list[float | None] | None]:
+    """Cells of the difference and of the paired test, and the ratios of FLOPs per question; nothing of these where one
+    of the two is unfinished."""
     from rsd.report.paired import compare_paired
 
     own, other = run.row["benchmark"], baseline.row["benchmark"]
@@ -130,6 +163,8 @@ def _against(run: Run, baseline: Run) -> tuple[str, str, list[float | None]]:
     common = sorted(set(run.solutions["question_id"]) & set(baseline.solutions["question_id"]))
     if not common:
         raise StoreError(f"{run.name} and {baseline.name} have no question in common, so there is nothing to pair")
+    if run.unfinished or baseline.unfinished:
+        return NONE, NONE, None
     ratios = [ratio(run.flops(a, common), baseline.flops(a, common)) for a in ACCOUNTINGS]
     if run.row["accuracy"] is None or baseline.row["accuracy"] is None:  # nobody grades open-ended text
         return NONE, NONE, ratios
@@ -152,6 +187,17 @@ def decided(run: Run, baseline: Run, shown: int) -> Iterator[str]:
             yield f"{word} by {run.name} against {baseline.name}: {','.join(questions[:shown])}{more}"
             if page.exists():
                 yield f"  {decided_by(page, baseline.folder.name, word.lower())}"
+
+
+def unfinished(runs: Sequence[Run]) -> Iterator[str]:
+    """A sentence about each of `runs` that is unfinished."""
+    for run in runs:
+        if run.unfinished:
+            answers = "questions" if run.row["samples"] <= 1 else "solutions"
+            yield (
+                f"Unfinished, {len(run.solutions):,} of {run.asked:,} {answers}: {run.name}. Short answers end first, "
+                "so that these are not the numbers of a whole run, and it is not compared."
+            )
 
 
 def usual_baseline(runs: Sequence[Run]) -> Run:
@@ -187,7 +233,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # In a narrower terminal lines fold, which is better than cells cut short.
     console.width = console.measure(table, options=console.options.update(max_width=1000)).maximum
     console.print(table)
-    for run in runs:
+    for line in unfinished(runs):
+        print(line)
+    compared = [] if baseline.unfinished else [run for run in runs if not run.unfinished]
+    for run in compared:
         if run is not baseline and options.questions > 0:
             for line in decided(run, baseline, options.questions):
                 print(line)

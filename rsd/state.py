@@ -7,7 +7,7 @@ print(state.text)               # done, 40 of 500, missing, failed, queued
 """
 
 import traceback
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import inf
@@ -115,18 +115,21 @@ def stored_state(folder: Path) -> State:
     return _state(folder, None)
 
 
+def asked_of(folder: Path) -> int | None:
+    """How many solutions the last invocation of the run asked for; None where that is not noted. Raises StoreError."""
+    return _asked(_notes(folder), noted_jobs(folder))
+
+
 def _state(folder: Path, keys: Collection[Key] | None) -> State:
     attempts, grades = read_attempts(folder), read_grades(folder)
     answered = {key: attempt.answered for key, attempt in attempts.items() if keys is None or key in keys}
-    notes = {path.name: _read_note(path) for path in sorted(folder.glob("status*.json"))}
-    jobs = noted_jobs(folder)
+    notes, jobs = _notes(folder), noted_jobs(folder)
     failed = next((note for note in notes.values() if note.error), None)
-    asked = {name: note.asked for name, note in notes.items()}
-    asked |= {name.replace("job", "status"): note.asked for name, (note, _) in jobs.items()}
+    asked = _asked(notes, jobs)
     return State(
         done=sum(key in grades for key, is_answered in answered.items() if is_answered),
         errors=sum(not is_answered for is_answered in answered.values()),
-        asked=len(keys) if keys is not None else sum(asked.values()) if asked else len(attempts),
+        asked=len(keys) if keys is not None else len(attempts) if asked is None else asked,
         questions=len({question for (question, _), is_answered in answered.items() if is_answered}),
         error=failed.error if failed else None,
         log=folder / failed.log if failed else None,
@@ -142,6 +145,17 @@ class _Note:
     asked: int
     error: str | None
     log: str
+
+
+def _notes(folder: Path) -> dict[str, _Note]:
+    return {path.name: _read_note(path) for path in sorted(folder.glob("status*.json"))}
+
+
+def _asked(notes: Mapping[str, _Note], jobs: Mapping[str, tuple[NotedJob, JobState | None]]) -> int | None:
+    """The solutions asked for by invocations, of the run or of its shards, and by jobs that will begin one."""
+    asked = {name: note.asked for name, note in notes.items()}
+    asked |= {name.replace("job", "status"): note.asked for name, (note, _) in jobs.items()}
+    return sum(asked.values()) if asked else None
 
 
 def _read_note(path: Path) -> _Note:

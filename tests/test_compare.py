@@ -122,6 +122,40 @@ def test_pairing_is_on_common_questions(capsys: pytest.CaptureFixture[str], tmp_
     assert cells[-3:] == ["1.00×", "1.00×", "–"]
 
 
+def interrupted(run: str, asked: int) -> None:
+    """Note that `run` was last asked for so many solutions."""
+    (Path(run) / "status.json").write_bytes(orjson.dumps({"asked": asked, "error": None, "log": "error.log"}))
+
+
+def test_an_unfinished_run_has_no_interval_and_is_not_compared(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str
+) -> None:
+    """Its questions are those that ended first, which are no sample of all."""
+    run = write_run(tmp_path / "p", "draft alone", {"q8": [True], "q9": [True]}, size=10)
+    interrupted(run, asked=10)
+    found = rows(capsys, target, run)
+    assert found["draft alone"][:5] == ["2/10", "100.0%", "–", "–", "800"]
+    assert "unfinished" in found["draft alone"]
+    assert not [cell for cell in found["draft alone"] if cell.startswith("[") or "×" in cell or cell == "p"]
+    assert "[16.8," in found["target alone"], "that of the whole run stays"
+    assert main((target, run)) == 0
+    output = capsys.readouterr().out
+    assert "Unfinished, 2 of 10 questions: draft alone." in output
+    assert "Won by" not in output
+    assert main((target, run, "--baseline", run)) == 0, "nor is another one compared with it"
+    output = capsys.readouterr().out
+    assert "-60.0" not in output
+    assert "Lost by" not in output
+
+
+def test_a_run_of_chosen_questions_is_compared_when_it_has_them(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str
+) -> None:
+    run = write_run(tmp_path / "p", "draft alone", {"q8": [True], "q9": [True]}, size=10)
+    interrupted(run, asked=2)
+    assert rows(capsys, target, run)["draft alone"][:4] == ["2/10", "100.0%", "+100.0", "2/0"]
+
+
 def test_several_samples_are_bootstrapped(capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str) -> None:
     sampled = write_run(tmp_path / "s", "draft alone", {f"q{i}": [True, False] for i in range(10)})
     cells = rows(capsys, target, sampled)["draft alone"]
@@ -197,8 +231,12 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_bad_input(capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str) -> None:
     (tmp_path / "empty").mkdir()
-    assert "empty is not a run folder" in refused(capsys, target, str(tmp_path / "empty"))
-    assert "nowhere is not a run folder" in refused(capsys, str(tmp_path / "nowhere"), target)
+    mend = "python -m rsd.status lists the runs that there are"
+    assert f"empty is not a run folder: it is empty; {mend}" in refused(capsys, target, str(tmp_path / "empty"))
+    assert f"nowhere is not a run folder: it does not exist; {mend}" in refused(capsys, str(tmp_path / "nowhere"))
+    assert f"no-*/* is not a run folder: no folder matches it; {mend}" in refused(capsys, str(tmp_path / "no-*" / "*"))
+    told = refused(capsys, str(tmp_path))
+    assert f"{tmp_path} is not a run folder: it holds several; name them, as {tmp_path}/*" in told
     other = write_run(tmp_path / "g", "other", {"q1": [True]}, benchmark="gsm8k")
     assert "other ran gsm8k and target alone ran math500" in refused(capsys, target, other)
     apart = write_run(tmp_path / "a", "apart", {"x": [True]})

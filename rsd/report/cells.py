@@ -1,6 +1,7 @@
 """How a terminal writes numbers: shares, intervals, ratios and FLOPs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 NONE = "–"
 UNITS = (("PFLOPs", 1e15), ("TFLOPs", 1e12), ("GFLOPs", 1e9), ("MFLOPs", 1e6))
@@ -14,6 +15,14 @@ def percent(share: float | None) -> str:
 def percent_interval(interval: tuple[float, float]) -> str:
     """An interval of shares, in percent."""
     return f"[{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]"
+
+
+def accuracy(run: Mapping[str, Any]) -> str:
+    """The accuracy of a run, a row of ``load(rows="runs")``, with its interval, unless the run is partial."""
+    share = percent(run["accuracy"])
+    if run["accuracy"] is None:
+        return share
+    return f"{share} {percent_interval((run['low'], run['high']))}" if run["complete"] else f"{share} partial"
 
 
 def times(ratio: float | None) -> str:

@@ -17,6 +17,7 @@ from rsd.report.pages import trace_page
 from rsd.report.pages.index import marked
 from rsd.report.pages.mathml import ATTRIBUTES, ELEMENTS, Formulas, converted
 from tests.paged import ATTACK, BROKEN, LINK, OWN, QUESTIONS, pages_in, runs_in
+from tests.stored import TARGET, manifest, proposal, record, store
 
 LOADS = {"src", "srcset", "data", "action", "poster", "background"}  # attributes that make a browser fetch something
 
@@ -237,3 +238,13 @@ def test_formulas_hold_nothing_but_formulas(source: str) -> None:
 def test_sentences_of_tables() -> None:
     assert marked("*Italics n/N*: delta\\* < `k`") == "<em>Italics n/N</em>: delta* &lt; <code>k</code>"
     assert marked("*50.0 [15.0, 85.0] 4/8*") == "<em>50.0 [15.0, 85.0] 4/8</em>"
+
+
+def test_a_partial_run_has_no_interval(tmp_path: Path) -> None:
+    """Neither on its own page nor among all runs."""
+    store(tmp_path, "cut", [record("a", proposal("target", 4))], {"a"}, manifest("asked", 4, settings=TARGET))
+    pages_in(tmp_path)
+    trace = trace_page(tmp_path, tmp_path / "runs" / "asked" / "cut").read_text(encoding="utf-8")
+    for page in (trace, (tmp_path / "index.html").read_text(encoding="utf-8")):
+        assert "100.0% partial" in page
+        assert "100.0% [" not in page

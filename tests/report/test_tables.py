@@ -258,7 +258,10 @@ def test_a_partial_run_is_told_and_kept_out(tmp_path: Path) -> None:
     assert not any(sd[key] for key in ("Avg", "diff_vs_single_target", "tiny_chain_difference", "tiny_chain_p"))
     assert sd["tiny_story_p_holm"] == "1"
     text = (tmp_path / "tables" / "tiny" / "table2.md").read_text()
-    assert "*50.0 [15.0, 85.0] 4/8*" in text
+    assert "*partial 4/8: 50.0*" in text
+    assert "*partial 12/16*" in text, "how its answers ended is of those so far"
+    assert (sd["tiny_chain_low"], sd["tiny_chain_high"]) == ("", ""), "no interval as if it were complete"
+    assert sd["tiny_story_low"]
 
 
 def test_the_papers_numbers_stand_beside_ours(tmp_path: Path) -> None:

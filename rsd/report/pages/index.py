@@ -15,7 +15,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from rsd.report.apart import told_apart
-from rsd.report.cells import NONE, flops_cell, flops_unit, percent, percent_interval
+from rsd.report.cells import NONE, accuracy, flops_cell, flops_unit, percent
 from rsd.report.figures import FIGURES
 from rsd.report.figures.style import caption
 from rsd.report.pages import trace_page
@@ -103,7 +103,6 @@ def _runs(results: Path, runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
     rows = runs.astype(object).where(runs.notna(), None).to_dict("records")
     for row, name in zip(rows, told_apart(rows, shown=("model", "prm")), strict=True):
         samples = "" if row["samples"] <= 1 else f" × {row['samples']}"
-        interval = "" if row["accuracy"] is None else percent_interval((row["low"], row["high"]))
         yield {
             "link": link(trace_page(results, Path(row["folder"])), results),
             "benchmark": row["benchmark"],
@@ -113,7 +112,7 @@ def _runs(results: Path, runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
             "prm": row["prm"] or NONE,
             "questions": f"{row['questions']:,}/{row['size']:,}{samples}",
             "partial": not row["complete"],
-            "accuracy": f"{percent(row['accuracy'])} {interval}",
+            "accuracy": accuracy(row),
             "acceptance": percent(row["acceptance"]),
             "draft_only": percent(row["draft_only"]) if row["judged"] else NONE,
             "tokens": f"{row['response_tokens']:,.0f}",

@@ -26,7 +26,7 @@ from rsd.errors import RSDError
 from rsd.records import Problem
 from rsd.report.apart import told_apart
 from rsd.report.cache import StoredRun, read_run, tell
-from rsd.report.cells import percent, percent_interval
+from rsd.report.cells import accuracy, percent
 from rsd.report.figures import style
 from rsd.report.frames import load
 from rsd.report.pages import trace_page
@@ -162,7 +162,7 @@ def _about(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if row["temperature"] is not None:
         yield "sampling", f"temperature {row['temperature']:g}, top-p {row['top_p']:g}, seed {row['seed']}"
     if row["accuracy"] is not None:
-        yield "accuracy", f"{percent(row['accuracy'])} {percent_interval((row['low'], row['high']))}"
+        yield "accuracy", accuracy(row)
     if row["judged"]:
         yield "steps accepted", f"{percent(row['acceptance'])}, draft only {percent(row['draft_only'])}"
 

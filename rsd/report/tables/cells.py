@@ -89,11 +89,12 @@ class Stored:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """`answered` of `size` questions are; `accuracy` with its 95% interval is None where there is no run. `whole`: all
-    questions are answered and graded. `run` tells what it took. `samples` are the verdicts behind the accuracy,
-    `verdicts` those that enter the paired test, where it is `tested` at all; none unless it is whole. `delta`: the
-    threshold that was chosen, `spread`: the standard deviation of a cross-fitted accuracy over divisions; `grid`: of a
-    chosen threshold, how many of the runs are whole, and of how many. `reference`: accuracy by the reference grader."""
+    """`answered` of `size` questions are; `accuracy` is None where there is no run, its 95% interval unless the cell is
+    `whole`: all questions are answered and graded. `run` tells what it took. `samples` are the verdicts behind the
+    accuracy, `verdicts` those that enter the paired test, where it is `tested` at all; none unless it is whole.
+    `delta`: the threshold that was chosen, `spread`: the standard deviation of a cross-fitted accuracy over divisions;
+    `grid`: of a chosen threshold, how many of the runs are whole, and of how many. `reference`: accuracy by the
+    reference grader."""
 
     answered: int = 0
     size: int | None = None
@@ -123,8 +124,8 @@ def cell_of(run: Run | None, stored: Stored) -> Cell:
         size=int(run["size"]),
         whole=whole,
         accuracy=accuracy,
-        low=number(run["low"]),
-        high=number(run["high"]),
+        low=number(run["low"]) if whole else None,
+        high=number(run["high"]) if whole else None,
         run=run,
         samples=samples,
         verdicts=samples,

@@ -18,9 +18,13 @@ from rsd.report.tables.text import MINUS, markdown, percent, points, signed, wit
 PRINTED = "*the paper*"
 ABOUT = """\
 Accuracy in % with its 95% interval (Wilson's; a two-level bootstrap's where a question has several outcomes). Averages
-are over benchmarks, their intervals a bootstrap's that resamples the questions of each. *Italics n/N*: a run that has
-answered n of N questions, which enters no average and no test. Empty: no run. Beneath a row, in italics: what the
+are over benchmarks, their intervals a bootstrap's that resamples the questions of each. *Partial n/N*: a run that has
+answered n of N questions, which has no interval and enters no average and no test. Beneath a row, in italics: what the
 paper prints, and in brackets ours less that.
+"""
+EMPTY = """\
+Empty: not run yet, or, of an average and its difference, not of every benchmark; the model alone has no difference from
+itself. In the paper's rows: not in the paper.
 """
 STAR = """\
 The row delta\\* is the threshold (in brackets) with the best accuracy on the test set itself, as in the paper; its
@@ -31,13 +35,14 @@ A choice on four fifths of the questions slightly overstates how much a choice o
 PAIRED = """\
 Each accuracy less that of the single {role} on the same questions, in points, with its 95% interval (Newcombe's; a
 bootstrap's where a question has several outcomes); questions won/lost; McNemar's exact p, adjusted by Holm for all
-cells of this table that are compared with the same run.
+cells of this table that are compared with the same run. Empty: one of the two runs is missing or partial.
 """
 ENDED = """\
 Solutions that failed (they count as wrong) or were cut off by a limit; steps and samples that were too long for the PRM
 (RSD then ends, search drops the step, Best-of-N the sample), and steps that it scored beyond the length it was trained
 on; all benchmarks together. Shares of the draft's steps, and of their tokens, that were accepted, of questions answered
-without the target, and what a question took: means over benchmarks.
+without the target, and what a question took: means over benchmarks. *Partial n/N*: of the questions answered so far.
+Empty: the method has no such thing.
 """
 
 
@@ -72,7 +77,7 @@ def sections(layout: Layout, columns: Mapping[str, str], lines: Sequence[Line]) 
     parts = [
         Section(
             title="",
-            about=[ABOUT, *notes],
+            about=[ABOUT, EMPTY, *notes],
             headings=[*layout.labels, *shown, *_sums(layout)],
             rows=[row for row, _ in accuracies],
             runs=[runs for _, runs in accuracies],
@@ -117,7 +122,7 @@ def _accuracy(cell: Cell) -> str:
     shown = with_interval(percent(cell.accuracy), percent(cell.low), percent(cell.high))
     shown += "" if cell.delta is None else f" ({cell.delta:g})"
     shown += "" if cell.spread is None else f" ±{percent(cell.spread)}"
-    return shown if cell.whole or not shown else f"*{shown} {cell.answered}/{cell.size}*"
+    return shown if cell.whole or not shown else f"*partial {cell.answered}/{cell.size}: {shown}*"
 
 
 def _printed(line: Line, name: str, ours: float | None) -> str:
@@ -164,10 +169,13 @@ def _ended(layout: Layout, lines: Sequence[Line]) -> tuple[list[str], list[list[
             values = [value for run in runs if (value := number(run.get(name))) is not None]
             return show(fmean(values)) if values else ""
 
+        answered = total("questions")
+        if not all(run["complete"] for run in runs):
+            answered = f"*partial {answered}/{total('size')}*"
         rows.append(
             [
                 *(line.labels.get(label, "") for label in layout.labels),
-                *(total("questions"), total("errors"), total(*TRUNCATED), total("unscored")),
+                *(answered, total("errors"), total(*TRUNCATED), total("unscored")),
                 *(total("beyond_context"), mean("acceptance", percent), mean("acceptance_tokens", percent)),
                 mean("draft_only", percent) if any(run["judged"] for run in runs) else "",
                 *(mean(name, "{:.1f}".format) for name in ("steps", "response_tokens", "prm_calls", "wasted_tokens")),
