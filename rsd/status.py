@@ -21,9 +21,12 @@ from rsd.sweep.table import print_failures, print_states
 
 
 def state_in(folder: Path) -> State:
-    """The state of the run in `folder`; what cannot be read of it is its error."""
+    """The state of the run in `folder`; what cannot be read of it is its error, and nothing else is told then."""
     try:
-        return stored_state(folder)
+        state = stored_state(folder)
+        if state.done + state.errors or (folder / "manifest.json").exists():  # one that failed before has neither
+            read_manifest(folder)
+        return state
     except StoreError as error:
         return State(done=0, errors=0, asked=0, error=str(error))
 
@@ -37,8 +40,9 @@ def words_of(folder: Path, state: State) -> str:
 
 
 def questions_in(folder: Path, state: State) -> str:
-    """How many of the benchmark's questions have an answer, whatever was asked for last; a dash before the first."""
-    manifest = _manifest(folder)
+    """How many of the benchmark's questions have an answer, whatever was asked for last; a dash before the first, and
+    where the run cannot be read."""
+    manifest = _manifest(folder) if state.asked else {}
     return f"{state.questions:,}/{manifest['benchmark_size']:,}" if manifest else NONE
 
 
@@ -50,10 +54,17 @@ def _manifest(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def accuracy_in(folder: Path) -> str:
-    """The accuracy in ``summary.json``, which the last invocation that ended has written; a dash without one."""
-    path = folder / "summary.json"
-    return percent(orjson.loads(path.read_bytes())["accuracy"] if path.exists() else None)
+def accuracy_in(folder: Path, state: State) -> str:
+    """The accuracy in ``summary.json``, which the last invocation that ended has written; a dash before it has, where
+    the run lacks some of what it was asked for by now, and where its files cannot be read."""
+    tried = state.done + state.errors
+    if not tried or tried < state.asked:
+        return NONE
+    try:
+        summary = orjson.loads((folder / "summary.json").read_bytes())
+        return percent(summary["accuracy"] if summary["records"] >= tried else None)
+    except (OSError, ValueError, LookupError, TypeError):
+        return NONE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"None of {len(folders)} runs has the words {' '.join(options.filters)}.", file=sys.stderr)
         return 0
     named = {f"{folder.parent.name}/{folder.name}": state for folder, state in shown.items()}
-    cells = [[questions_in(folder, state), accuracy_in(folder)] for folder, state in shown.items()]
+    cells = [[questions_in(folder, state), accuracy_in(folder, state)] for folder, state in shown.items()]
     rows = [(name, state, own) for (name, state), own in zip(named.items(), cells, strict=True)]
     print_states(rows, ["questions", "accuracy"])
     for name, state in named.items():

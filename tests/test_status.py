@@ -26,6 +26,12 @@ def shown(tmp_path: Path, capsys: pytest.CaptureFixture[str], *filters: str) -> 
     return capsys.readouterr().out
 
 
+def row_of(folder: Path, output: str) -> list[str]:
+    """The words behind the run's name in the table."""
+    name = f"tiny_chain/{folder.name}"
+    return next(line for line in output.splitlines() if line.startswith(name)).removeprefix(name).split()
+
+
 def test_a_whole_run_is_done(tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"tiny_chain/{folder.name}   done" in shown(tmp_path, capsys)
 
@@ -68,7 +74,11 @@ def test_a_failure_is_told_with_its_log(tmp_path: Path, capsys: pytest.CaptureFi
     ("squeue", "state", "told"),
     [
         ("echo '81_2|PENDING'", "queued, 4 of 9", "Slurm job 81_2 is queued (PENDING). Log: job.out"),
-        ("echo '82_2|RUNNING'", "queued, 4 of 9", "Slurm job 82_2 is running (RUNNING)"),  # and will come to it
+        (
+            "echo '82_2|RUNNING'",
+            "queued, 4 of 9",
+            "Slurm job 82_2 is running (RUNNING) and has not come to this run yet.",
+        ),
         ("echo '83_2|OUT_OF_MEMORY'", "gone, 4 of 9", "Slurm job 83_2 is gone (OUT_OF_MEMORY)"),
         ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "gone, 4 of 9", "gone (unknown)"),
         ("exit 1", "4 of 9", "Slurm job 85_2 cannot be asked about"),
@@ -105,7 +115,36 @@ def test_a_file_that_cannot_be_read_is_that_runs_failure(
 ) -> None:
     lines = (folder / "records.jsonl").read_bytes().splitlines(keepends=True)
     (folder / "records.jsonl").write_bytes(b"nonsense\n" + b"".join(lines))
-    assert "line 1 is broken" in shown(tmp_path, capsys)
+    output = shown(tmp_path, capsys)
+    assert "line 1 is broken" in output
+    assert row_of(folder, output) == ["failed", "–", "–"], "no accuracy of what cannot be read"
+
+
+@pytest.mark.parametrize("content", [b"{half", b"[]", b"{}", None])
+def test_a_run_whose_manifest_cannot_be_read_has_failed(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
+) -> None:
+    manifest = folder / "manifest.json"
+    manifest.unlink()
+    if content is not None:
+        manifest.write_bytes(content)
+    output = shown(tmp_path, capsys, "status=failed")
+    assert row_of(folder, output) == ["failed", "–", "–"]
+    assert f"{folder.name}: {folder if content is None else manifest} is not" in output
+
+
+def test_the_accuracy_is_that_of_all_that_was_asked_for(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert row_of(folder, shown(tmp_path, capsys))[-1].endswith("%")
+    summary = (folder / "summary.json").read_bytes()
+    for wrong in (b"{half", orjson.dumps({**orjson.loads(summary), "records": 3})):  # broken, and older than a record
+        (folder / "summary.json").write_bytes(wrong)
+        assert row_of(folder, shown(tmp_path, capsys)) == ["done", "4/500", "–"]
+    (folder / "summary.json").write_bytes(summary)
+    status = orjson.loads((folder / "status.json").read_bytes())
+    (folder / "status.json").write_bytes(orjson.dumps({**status, "asked": 9}))  # and the command was killed
+    assert row_of(folder, shown(tmp_path, capsys)) == ["4", "of", "9", "4/500", "–"]
 
 
 def test_no_runs_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

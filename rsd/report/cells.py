@@ -31,9 +31,9 @@ def times(ratio: float | None) -> str:
 
 
 def flops_unit(values: Iterable[float | None]) -> tuple[str, float]:
-    """The unit, and its size in FLOPs, in which the largest of `values` reads best."""
-    largest = max((value for value in values if value is not None), default=0.0)
-    return next((unit for unit in UNITS if largest >= unit[1]), UNITS[-1])
+    """The unit, and its size in FLOPs, in which the least of `values` that cost anything has a digit to show."""
+    least = min((value for value in values if value is not None and value > 0), default=0.0)
+    return next((unit for unit in UNITS if least >= unit[1]), UNITS[-1])
 
 
 def flops_cell(value: float | None, size: float) -> str:
@@ -42,3 +42,12 @@ def flops_cell(value: float | None, size: float) -> str:
         return NONE
     scaled = value / size
     return f"{scaled:,.0f}" if scaled >= 100 else f"{scaled:.1f}" if scaled >= 10 else f"{scaled:.2f}"
+
+
+def duration(hours: float | None) -> str:
+    """A time in seconds, minutes or hours, whichever reads best; a dash where not known."""
+    if hours is None:
+        return NONE
+    if hours < 1 / 60:
+        return f"{3600 * hours:.1f} s"
+    return f"{60 * hours:.1f} min" if hours < 1 else f"{hours:,.1f} h"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rsd.errors import SweepError
-from rsd.report.cells import NONE, flops_cell, flops_unit
+from rsd.report.cells import NONE, duration, flops_cell, flops_unit
 from rsd.state import State, state_of
 from rsd.status import accuracy_in
 from rsd.sweep.estimate import Estimate, estimate
@@ -30,10 +30,10 @@ def print_forecast(runs: Sequence[Run]) -> None:
     unit, size = flops_unit(cost.flops for cost in costs)
     print_states(
         [
-            (run.name, state, [flops_cell(cost.flops, size), _hours(cost, 1), _hours(cost, gpus.get(id(run), 0))])
+            (run.name, state, [flops_cell(cost.flops, size), _time(cost, 1), _time(cost, gpus.get(id(run), 0))])
             for run, state, cost in zip(runs, states, costs, strict=True)
         ],
-        [unit, "hours", "GPU-hours"],
+        [unit, "time", "GPU time"],
     )
     whole = _sum(estimates.values())
     print(
@@ -64,7 +64,8 @@ def print_outcome(runs: Sequence[Run], failures: Sequence[str]) -> None:
     """
     states = [_state(run) for run in runs]
     print()
-    accuracies = [accuracy_in(run.plan.folder) if run.plan else NONE for run in runs]
+    told = zip(runs, states, strict=True)
+    accuracies = [accuracy_in(run.plan.folder, state) if run.plan else NONE for run, state in told]
     print_states([(r.name, s, [a]) for r, s, a in zip(runs, states, accuracies, strict=True)], ["accuracy"])
     print_failures((run.name, state) for run, state in zip(runs, states, strict=True))
     for failure in failures:
@@ -94,5 +95,5 @@ def _total(values: Sequence[float | None]) -> float | None:
     return sum(known) if values and len(known) == len(values) else None
 
 
-def _hours(cost: Estimate, devices: int) -> str:
-    return NONE if cost.hours is None or not devices else f"{cost.hours * devices:.3g}"
+def _time(cost: Estimate, devices: int) -> str:
+    return duration(None if cost.hours is None or not devices else cost.hours * devices)

@@ -41,6 +41,8 @@ def print_failures(runs: Iterable[tuple[str, State]]) -> None:
     for name, state in runs:
         for noted, job in state.jobs if state.name not in ("done", "running", "failed") else ():
             where = "cannot be asked about" if job is None else f"is {job.phase} ({job.word})"
+            if job is not None and job.phase == "running":
+                where += " and has not come to this run yet"
             print(f"{name}: Slurm job {noted.job} {where}. Log: {noted.log}")
         if state.name == "failed":
             why = state.error or f"{state.errors} of {state.asked} solutions failed; its records hold their errors."

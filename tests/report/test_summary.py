@@ -14,7 +14,7 @@ from rich.console import Console
 from rsd.cost import Shape
 from rsd.errors import StoreError
 from rsd.records import EndReason, Proposal, Record, Role, Usage
-from rsd.report.cells import flops_cell, flops_unit
+from rsd.report.cells import duration, flops_cell, flops_unit
 from rsd.report.statistics import bootstrap, wilson
 from rsd.report.summary import Summary, summarise, write_summary
 from rsd.report.terminal import render
@@ -241,9 +241,10 @@ def test_terminal_of_nothing() -> None:
 
 
 def test_units() -> None:
-    assert flops_unit([2.5e9, None, 3e12]) == ("TFLOPs", 1e12)
+    assert flops_unit([3e12, None, 0.0, 2.5e9]) == ("GFLOPs", 1e9), "all of them have digits: 3,000 and 2.50"
     assert flops_unit([None]) == ("MFLOPs", 1e6)
     assert [flops_cell(value, 1e9) for value in (1.234e9, 12.34e9, 1234.5e9, None)] == ["1.23", "12.3", "1,234", "–"]
+    assert [duration(hours) for hours in (8.84e-5, 0.25, 1234.56, None)] == ["0.3 s", "15.0 min", "1,234.6 h", "–"]
 
 
 def test_what_nobody_grades_has_no_accuracy() -> None:

@@ -199,6 +199,7 @@ def test_dry_run_lists_every_run_with_its_cost_and_runs_nothing(sweep: Sweep, lo
     assert len(re.findall(r"^tiny_chain/\S+ +(done|missing) ", output, re.MULTILINE)) == 13
     assert output.count(" missing ") == 12
     assert "13 runs, 1 done. The rest: 1 jobs" in output
+    assert len(re.findall(r" missing +[\d,.]+ +[\d.]+ (?:s|min|h) ", output)) == 12, "the time, as people say it"
     assert loads == []
     assert len(list((tmp_path / "results" / "runs" / "tiny_chain").iterdir())) == 1
 
