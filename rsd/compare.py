@@ -202,8 +202,9 @@ def unfinished(runs: Sequence[Run]) -> Iterator[str]:
 
 def usual_baseline(runs: Sequence[Run]) -> Run:
     """The target alone, in one go and one sample a question, where `runs` hold one such run; else the first."""
-    single = [run for run in runs if run.row["method"] == "single" and run.row["samples"] == 1]
-    alone = [run for run in single if run.row["role"] == "target" and not run.row["stepwise"]]
+    from rsd.report.runs import target_alone
+
+    alone = [run for run in runs if target_alone(run.row)]
     return alone[0] if len(alone) == 1 else runs[0]
 
 

@@ -49,14 +49,31 @@ def report(
     """Write tables and figures below `results`, of the presets `chosen` or all, and the `pages` of everything; return
     what to tell: what was written, and what is missing.
 
-    Raises ReportError where there is no run or no such preset, before anything is written.
+    Where runs are deleted meanwhile, it begins anew without them. Raises ReportError where there is no run or no such
+    preset, before anything is written.
     """
-    from rsd.report.cache import is_much
+    from rsd.report.cache import tell
     from rsd.report.tables.cells import Stored
+
+    while True:
+        stored = Stored.read(results)
+        try:
+            return _reported(stored, results, overrides, chosen, pages)
+        except (RSDError, OSError, LookupError):
+            gone = [folder for folder in stored.runs["folder"] if not Path(folder, "manifest.json").exists()]
+            if not gone:
+                raise
+            for folder in gone:
+                tell(f"Left out: {folder} was deleted while the report was written, which begins anew without it.")
+
+
+def _reported(
+    stored: "Stored", results: Path, overrides: Sequence[str], chosen: Sequence[str] | None, pages: bool
+) -> list[str]:
+    from rsd.report.cache import is_much
     from rsd.report.wanted import presets
     from rsd.sweep.compose import configuration
 
-    stored = Stored.read(results)
     with configuration():
         known = presets()
         for preset in set(chosen or ()) - set(known):

@@ -85,6 +85,11 @@ def facts_of(manifest: Mapping[str, Any]) -> Facts:
     )
 
 
+def target_alone(run: Mapping[str, Any]) -> bool:
+    """Whether a run, a row of ``load(rows="runs")``, is what others are compared with: the target in one go."""
+    return run["method"] == "single" and run["role"] == "target" and not run["stepwise"] and run["samples"] <= 1
+
+
 def totals(solutions: "pd.DataFrame", size: int) -> dict[str, Any]:
     """What came out of `solutions`, those of one run or a part of them; `size`: questions of the benchmark.
 

@@ -17,7 +17,7 @@ from rsd.report.pages import trace_page
 from rsd.report.pages.index import marked
 from rsd.report.pages.mathml import ATTRIBUTES, ELEMENTS, Formulas, converted
 from tests.paged import ATTACK, BROKEN, LINK, OWN, QUESTIONS, pages_in, runs_in
-from tests.stored import TARGET, manifest, proposal, record, store
+from tests.stored import RSD, TARGET, manifest, proposal, record, store
 
 LOADS = {"src", "srcset", "data", "action", "poster", "background"}  # attributes that make a browser fetch something
 
@@ -248,3 +248,16 @@ def test_a_partial_run_has_no_interval(tmp_path: Path) -> None:
     for page in (trace, (tmp_path / "index.html").read_text(encoding="utf-8")):
         assert "100.0% partial" in page
         assert "100.0% [" not in page
+
+
+def test_a_run_is_offered_the_target_of_its_family_in_one_go_first(tmp_path: Path) -> None:
+    """Whatever the folders are called."""
+    stepwise = {**TARGET, "stepwise": True}
+    for run_id, name, settings, model in (
+        ("a", "target alone (stepwise)", stepwise, "pair"), ("b", "target alone", TARGET, "other pair"),
+        ("c", "target alone", TARGET, "pair"), ("d", "rsd binary delta=0.7", RSD, "pair"),
+    ):  # fmt: skip
+        told = manifest("asked", 1, name, settings=settings, model=model)
+        store(tmp_path, run_id, [record("q", proposal("target", 4))], {"q"}, told)
+    pages_in(tmp_path)
+    assert [other["run"] for other in page_of(tmp_path, "d").summary["others"]] == ["c", "b", "a"]

@@ -1,8 +1,10 @@
 """Tables of hand-made runs, every number counted by hand, and what the command does with missing or bad runs."""
 
 import csv
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pandas as pd
@@ -352,6 +354,24 @@ def test_no_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "python -m rsd.run -m +experiment=table2" in told.err
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [old]
     assert old.read_text() == "kept"
+
+
+def test_a_run_that_is_deleted_meanwhile_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = write(golden(tmp_path), RSD.format(0.8), {"a"}, answers("abc"))
+
+    def deleting(*arguments: Any) -> Any:
+        if gone.exists():
+            shutil.rmtree(gone)
+        return write_tables(*arguments)
+
+    monkeypatch.setattr("rsd.report.tables.write.write_tables", deleting)
+    assert main(["--results", str(tmp_path), "--preset", "tiny"]) == 0
+    told = f"Left out: {gone} was deleted while the report was written, which begins anew without it.\n"
+    assert capsys.readouterr().err.count(told) == 1
+    assert gone.name not in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert line(tmp_path, "table2", setting="delta=0.7", prm="tiny_s", target="m")["tiny_chain"] == "66.6667"
 
 
 def test_damaged_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,6 +32,7 @@ from rsd.report.frames import load
 from rsd.report.pages import trace_page
 from rsd.report.pages.index import index_of, link, part_of
 from rsd.report.pages.traces import Shares, rounded, shares, traces
+from rsd.report.runs import target_alone
 from rsd.report.tables.write import Table
 from rsd.store import create_folder, read_manifest, write_file
 
@@ -72,7 +73,8 @@ def write_traces(results: Path, runs: pd.DataFrame) -> list[Path]:
         verdicts = {folder: shares(run.solutions.to_pandas()) for folder, run in stored.items()}
         names = _names(list(stored.values()))
         for folder, run in stored.items():
-            _write_trace(run, pages, questions.of(folder), verdicts, names)
+            others = {other: stored[other].row for other in stored if other != folder}
+            _write_trace(run, pages, questions.of(folder), verdicts, names, _usual_first(run.row, others))
     return list(pages.values())
 
 
@@ -82,10 +84,11 @@ def _write_trace(
     problems: Mapping[str, Problem],
     verdicts: Mapping[Path, Shares],
     named: Mapping[Path, Mapping[str, Any]],
+    others: Mapping[Path, Mapping[str, Any]],
 ) -> None:
-    """Write a page that is not up to date; where only other runs have changed, with the traces that it holds."""
+    """Write a page that is not up to date; where only other runs have changed, with the traces that it holds. `others`:
+    the rows of these, in the order in which the page offers them."""
     page = pages[run.folder]
-    others = [folder for folder in verdicts if folder != run.folder]
     drawn = _drawn(run.row, others)
     asked = [(name, problem.question, problem.answer) for name, problem in problems.items()]
     own = _digest(_code(), run.key, run.row, asked)
@@ -140,10 +143,20 @@ def _names(runs: Sequence[StoredRun]) -> dict[Path, dict[str, Any]]:
     }
 
 
-def _drawn(row: Mapping[str, Any], others: Sequence[Path]) -> Path | None:
+def _usual_first(row: Mapping[str, Any], others: Mapping[Path, Mapping[str, Any]]) -> dict[Path, Mapping[str, Any]]:
+    """`others` in their order, but that which a run is usually compared with first: the target of its family alone."""
+
+    def place(folder: Path) -> tuple[bool, ...]:
+        other = others[folder]
+        return not target_alone(other), *(other[key] != row[key] for key in ("model", "seed", "limits"))
+
+    return {folder: others[folder] for folder in sorted(others, key=place)}
+
+
+def _drawn(row: Mapping[str, Any], others: Mapping[Path, Mapping[str, Any]]) -> Path | None:
     """The run whose samples a selection chose among, where it is stored: that of the most samples."""
     shared = ("model", "role", "temperature", "top_p", "seed", "tag", "limits")
-    rows = {other: read_run(other).row for other in others} if row["method"] in ("majority", "best_of_n") else {}
+    rows = others if row["method"] in ("majority", "best_of_n") else {}
     fitting = [
         folder
         for folder, other in rows.items()

@@ -6,6 +6,7 @@ const summary = JSON.parse(document.getElementById("summary").textContent);
 const lines = document.getElementById("lines").textContent.split("\n"); // one JSON object each, read when it is shown
 const ROW = 56; // pixels of a row of the list
 const MATHML = "http://www.w3.org/1998/Math/MathML";
+const usual = summary.others[0]?.run; // that a run is compared with, where the address names none
 const byId = new Map(summary.questions.map(([id], place) => [id, place]));
 const $ = (id) => document.getElementById(id);
 let shown = []; // places of the questions that the filters leave
@@ -41,7 +42,7 @@ function read() {
     id: words[0],
     sample: Number(words[1] ?? 0),
     show: options.get("show") ?? "all",
-    against: options.get("against") ?? summary.others[usual()]?.run ?? "",
+    against: options.get("against") ?? usual ?? "",
     find: options.get("find") ?? "",
   };
 }
@@ -54,15 +55,11 @@ function decoded(word) {
   }
 }
 
-function usual() { // the run that most are compared with
-  return Math.max(0, summary.others.findIndex((other) => other.name.startsWith("target alone")));
-}
-
 function address(changes) {
   const { id, sample, show, against, find } = { ...state, ...changes };
   const options = new URLSearchParams();
   if (show !== "all") options.set("show", show);
-  if (against && against !== summary.others[usual()]?.run) options.set("against", against);
+  if (against && against !== usual) options.set("against", against);
   if (find) options.set("find", find);
   const query = options.toString();
   return "#" + encodeURIComponent(id) + (sample ? `/${sample}` : "") + (query ? `?${query}` : "");
