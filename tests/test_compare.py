@@ -118,7 +118,7 @@ def test_pairing_is_on_common_questions(capsys: pytest.CaptureFixture[str], tmp_
     partial = write_run(tmp_path / "p", "draft alone", verdicts, size=10, longer="new")
     cells = rows(capsys, target, partial)["draft alone"]
     # On its own questions (100 + 100 + 200)/3 tokens of 8 GFLOPs, on the common ones as much as the target.
-    assert cells[:5] == ["3/10", "100.0%", "+100.0", "2/0", "1.07"]
+    assert cells[:5] == ["3/10", "100.0%", "+100.0", "2/0", "1,067"]
     assert cells[-3:] == ["1.00×", "1.00×", "–"]
 
 
