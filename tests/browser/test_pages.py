@@ -192,6 +192,23 @@ def test_on_a_phone(browser: Chrome, results: Path, index: Path) -> None:
         assert button.size["height"] >= 40, "large enough for a finger"
 
 
+def test_a_table_on_a_phone_shows_its_numbers(browser: Chrome, index: Path) -> None:
+    """Each under its heading, below what its row is; what has no number takes no place."""
+    resize(browser, PHONE)
+    browser.get(index.as_uri())
+    inside = "return arguments[0].getBoundingClientRect().right"
+    for table, least in (("#tiny-table2 .wide:first-of-type", 4), ("#runs", 20)):
+        cells = [cell for cell in browser.find_elements(By.CSS_SELECTOR, f"{table} td[data-of]") if cell.is_displayed()]
+        assert len(cells) >= least
+        assert all(browser.execute_script(inside, cell) <= PHONE[0] for cell in cells)
+    first = browser.find_element(By.CSS_SELECTOR, "#tiny-table2 td[data-of]")
+    assert first.text == "66.7 [20.8, 93.9]"
+    heading = "return getComputedStyle(arguments[0], '::before').content"
+    assert browser.execute_script(heading, first) == '"tiny_chain"'
+    assert not browser.find_element(By.CSS_SELECTOR, "#tiny-table2 td[data-of]:empty").is_displayed()
+    assert "Empty: not run yet" in browser.find_element(By.CSS_SELECTOR, "#tiny-table2 .note").text
+
+
 def test_on_paper(browser: Chrome, results: Path) -> None:
     open_trace(browser, results, OWN)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})

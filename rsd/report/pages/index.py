@@ -56,7 +56,13 @@ def link(page: Path, start: Path) -> str:
 def _table(table: Table, results: Path) -> dict[str, Any]:
     files = {path.suffix[1:]: link(path, results) for path in table.files}
     sections = [_section(section, results) for section in table.sections if any(map(any, section.rows))]
-    return {"name": table.layout.name, "title": table.layout.title, "files": files, "sections": sections}
+    return {
+        "name": table.layout.name,
+        "title": table.layout.title,
+        "labels": len(table.layout.labels),
+        "files": files,
+        "sections": sections,
+    }
 
 
 def _section(section: Section, results: Path) -> dict[str, Any]:
