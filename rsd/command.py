@@ -87,7 +87,7 @@ def status(command: Callable[[], Any]) -> int:
         return 0
     if full:
         traceback.print_exception(error)
-    print(f"Error: {_sentence(error)}", file=sys.stderr)
+    print(f"Error: {sentence(error)}", file=sys.stderr)
     return error.status if isinstance(error, RSDError) else 2
 
 
@@ -100,7 +100,7 @@ def leave(status: int) -> NoReturn:
     sys.exit(status)
 
 
-def _sentence(error: BaseException) -> str:
+def sentence(error: BaseException) -> str:
     """The error in one sentence; of Hydra's, which wrap each other, what the innermost says."""
     if isinstance(error, RSDError):
         return str(error)

@@ -78,7 +78,9 @@ def _reported(
         known = presets()
         for preset in set(chosen or ()) - set(known):
             raise ReportError(f"--preset {preset}: there are {', '.join(known)}.")
-        first, *others = chosen or known
+        if overrides:
+            _check(overrides)
+        first, *others = dict.fromkeys(chosen or known)
         with ExitStack() as stack:
             elsewhere = [
                 stack.enter_context(_started("rsd.report", *_of_part(results, preset), *overrides)) for preset in others
@@ -100,6 +102,27 @@ def _reported(
             index = write_index(results, stored.runs, known)
             lines.append(f"{index} shows all of it, and what each run did with every question.")
     return lines
+
+
+def _check(overrides: Sequence[str]) -> None:
+    """Raises ReportError or ConfigError where a word is no setting of a run, before anything is written."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from rsd.command import sentence
+    from rsd.report.wanted import composed, ordered
+
+    for word in overrides:
+        if word.startswith("preset="):
+            raise ReportError(f"{word}: a report is told its preset as --preset {word.partition('=')[2]}.")
+    try:
+        for override in OverridesParser.create().parse_overrides(list(overrides)):
+            if override.is_sweep_override():
+                raise ReportError(f"{override.input_line}: a report is of one value of each setting.")
+        composed(ordered(overrides))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ReportError(sentence(error)) from error
 
 
 def _write(stored: "Stored", results: Path, overrides: Sequence[str], preset: str) -> list[str]:

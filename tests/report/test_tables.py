@@ -189,6 +189,28 @@ def test_the_command_writes_every_file_whatever_there_is(tmp_path: Path, capsys:
     assert capsys.readouterr().err == "--preset huge: there are paper, tiny.\n"
 
 
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("sede=1", "There is no key sede; did you mean seed?"),
+        ("delta=much", "delta='much' is wrong: it should be a valid number"),
+        ("delta=0.6,0.7", "delta=0.6,0.7: a report is of one value of each setting."),
+        ("model=huge", "In 'config': Could not find 'model/huge'"),
+        ("tiny", "Error parsing override 'tiny' missing EQUAL"),
+        ("preset=tiny", "preset=tiny: a report is told its preset as --preset tiny."),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str, told: str
+) -> None:
+    write(tmp_path, TARGET, {"a"}, answers("a"))
+    assert main(["--results", str(tmp_path), word]) == 2
+    output = capsys.readouterr()
+    assert told in output.err
+    assert output.err.count("\n") == 1
+    assert not (tmp_path / "tables").exists()
+
+
 def test_averages_and_holm(tmp_path: Path) -> None:
     """Of ten questions each, the target has none right; RSD six of one benchmark and two of the other, SD five."""
     questions = [f"q{i}" for i in range(10)]
