@@ -76,10 +76,13 @@ def delta_star(solutions: "Mapping[float, pd.DataFrame]", *, folds: int = FOLDS,
 
     Cross-fitting (Stone, 1974, "Cross-validatory choice and assessment of statistical predictions", J. R. Statist. Soc.
     B 36:111-147): for each of `seeds` divisions of the questions into `folds` of equal size, at random. Raises
-    StoreError where the runs have fewer than `folds` questions in common.
+    StoreError where the runs have fewer than `folds` questions in common, or there are several of one δ.
     """
     deltas = sorted(solutions)
     whole = {delta: solutions[delta][solutions[delta]["whole"]] for delta in deltas}
+    for delta, run in whole.items():
+        if run.duplicated(["question_id", "sample"]).any():
+            raise StoreError(f"delta* chooses among one run of each delta, and of {delta:g} there are several")
     samples = {delta: samples_of(run) for delta, run in whole.items()}
     common = sorted(set.intersection(*(set(told) for told in samples.values()))) if samples else []
     if len(common) < folds:

@@ -84,6 +84,13 @@ def test_questions_that_one_run_lacks_are_left_out() -> None:
         delta_star({})
 
 
+def test_two_runs_of_one_threshold_are_refused() -> None:
+    stored = runs(a="1" * 10, b="1" * 10)
+    stored[0.7] = pd.concat([stored[0.7], run("0" * 10, 0.7)])
+    with pytest.raises(StoreError, match=r"one run of each delta, and of 0\.7 there are several"):
+        delta_star(stored)
+
+
 def test_all_divisions_together() -> None:
     found = delta_star(runs(a="1100" * 5, b="1010" * 5, c="0110" * 5, d="0001" * 5))
     assert {count for _, count in found.fitted_samples.values()} == {20}
