@@ -17,7 +17,7 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError, create_model, model_validator
 
 from rsd.errors import ConfigError
-from rsd.faults import no_flag_is_a_number, sentence
+from rsd.faults import first_fault, no_flag_is_a_number
 from rsd.methods.decoding import Decoding, Limits, StepRule
 from rsd.records import FolderName, PolicyRole
 
@@ -218,7 +218,7 @@ def check_as(kind: type[Kind], values: Any) -> Kind:
     try:
         checked = kind.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(sentence(error, "", kind.model_fields)) from error
+        raise ConfigError(first_fault(error, "", kind.model_fields)) from error
     no_flag_is_a_number(values, checked, "")
     return checked
 
@@ -242,7 +242,7 @@ def build(node: Mapping[str, Any], key: str, **extra: Any) -> Any:
     try:
         checked = create_model(key, __config__=ConfigDict(extra="forbid"), **fields).model_validate(values)
     except ValidationError as error:
-        raise ConfigError(sentence(error, f"{key}.", fields)) from error
+        raise ConfigError(first_fault(error, f"{key}.", fields)) from error
     no_flag_is_a_number(values, checked, f"{key}.")
     given = {name: value for name, value in extra.items() if name in parameters}
     return target(**{name: getattr(checked, name) for name in own}, **given)

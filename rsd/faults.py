@@ -3,7 +3,7 @@
 try:
     RunConfig.model_validate(values)
 except ValidationError as error:
-    raise ConfigError(sentence(error, "", RunConfig.model_fields)) from error
+    raise ConfigError(first_fault(error, "", RunConfig.model_fields)) from error
 """
 
 import inspect
@@ -18,7 +18,7 @@ from rsd.errors import ConfigError, hint
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 
 
-def sentence(error: ValidationError, prefix: str, known: Mapping[str, Any]) -> str:
+def first_fault(error: ValidationError, prefix: str, known: Mapping[str, Any]) -> str:
     """The first fault of `error`, as a sentence; `prefix` stands before the keys, `known` are the fields there are."""
     faults = error.errors(include_url=False)
     # an unknown key is often the reason why a known one is missing
