@@ -34,6 +34,10 @@ class ServerError(RSDError):
     """A server that models are asked over HTTP gives no answer, or none that can be used."""
 
 
+class EngineError(RSDError):
+    """What serves a model has ended by itself, so that no question can go on."""
+
+
 class RewardError(RSDError):
     """A reward model gave a value that no reward can have; the question it was for is an error."""
 

@@ -23,7 +23,7 @@ def first_fault(error: ValidationError, prefix: str, known: Mapping[str, Any]) -
     faults = error.errors(include_url=False)
     # an unknown key is often the reason why a known one is missing
     fault = next((f for f in faults if f["type"] in UNKNOWN), faults[0])
-    names = _key(fault)
+    names = _key(fault, known)
     key = prefix + ".".join(names)
     if fault["type"] in UNKNOWN:
         siblings = _keys_beside(known, names[:-1])
@@ -34,7 +34,7 @@ def first_fault(error: ValidationError, prefix: str, known: Mapping[str, Any]) -
         return f"{key} is not set; give it a value."
     if fault["input"] is None:
         return f"{key} is not set (null); give it a value."
-    of_members = [f["msg"] for f in faults if _key(f) == names]  # of a union, what each of its members asks for
+    of_members = [f["msg"] for f in faults if _key(f, known) == names]  # of a union, what each of its members asks for
     reasons = [re.sub(r"^(Input|String|Tuple|Value error,) ", "", message) for message in of_members]
     if len(reasons) > 1:
         reasons = list(dict.fromkeys(reason.partition(", unable")[0] for reason in reasons))
@@ -53,18 +53,26 @@ def no_flag_is_a_number(values: Mapping[str, Any], checked: Any, prefix: str) ->
             raise ConfigError(f"{prefix}{name}={value} is wrong: it should be a number.")
 
 
-def _key(fault: Mapping[str, Any]) -> list[str]:
+def _key(fault: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
     """The names that lead to a fault's value, without the member of a union that pydantic also names."""
-    if fault["type"] in UNKNOWN:
-        return [str(part) for part in fault["loc"]]
-    members = ("int", "str", "bool", "float")
-    return [part for part in fault["loc"] if isinstance(part, str) and part.isidentifier() and part not in members]
+    names: list[str] = []
+    for part in map(str, fault["loc"]):
+        if fault["type"] in UNKNOWN or part in _keys_beside(known, names):
+            names.append(part)
+    return names
 
 
 def _keys_beside(known: Mapping[str, Any], path: Sequence[str]) -> list[str]:
     for name in path:
-        annotation = getattr(known.get(name), "annotation", None)
+        annotation = _type_of(known.get(name))
         candidates = [annotation, *getattr(annotation, "__args__", ())]
         inner = next((c for c in candidates if inspect.isclass(c) and hasattr(c, "__annotations__")), None)
         known = getattr(inner, "model_fields", None) or getattr(inner, "__dataclass_fields__", {})
     return [name for name in known if not name.startswith("_")]
+
+
+def _type_of(field: Any) -> Any:
+    """The type of a field of a section, of a dataclass or of what `build` makes an object from."""
+    if isinstance(field, tuple):
+        return field[0]
+    return getattr(field, "annotation", None) or getattr(field, "type", None)

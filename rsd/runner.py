@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import orjson
 
 from rsd.engines.base import Models
-from rsd.errors import StoreError, described
+from rsd.errors import EngineError, StoreError, described
 from rsd.grading import Grader
 from rsd.grading.records import classes_of, grade_record
 from rsd.lock import RunLock
@@ -42,6 +42,8 @@ def decoder(method: Method, models: Models, decoding: Decoding) -> Solver:
         try:
             trajectory = Trajectory(problem, sample, models=models, decoding=decoding, clock=clock)
             await method.solve(trajectory)
+        except EngineError:  # of all questions
+            raise
         except Exception as error:  # listed, counted as wrong, and tried again by the next invocation
             message = described(error)
         return trajectory.solution(failed=message is not None) if trajectory else NOTHING, message
@@ -96,7 +98,8 @@ class Runner:
     async def run(self, jobs: Sequence[Job], ungraded: Iterable[tuple[Problem, Record]] = ()) -> Outcome:
         """Answer `jobs` and grade `ungraded`; on a stop signal (`rsd.signals`) stop at once and record nothing more.
 
-        Raises StoreError when results cannot be written; what was written before stays.
+        Raises StoreError when results cannot be written, EngineError when a model's engine has ended; what was written
+        before stays.
         """
         self._began = time.monotonic()
         self._outcome = outcome = Outcome()
@@ -120,7 +123,7 @@ class Runner:
             cancel()
         try:
             await asyncio.gather(*tasks)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, EngineError):  # the signal may have ended an engine as well
             if outcome.stopped is None:
                 raise
         finally:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from rsd.errors import described
+from rsd.errors import EngineError, described
 from rsd.methods.base import Candidate, Selection
 from rsd.records import Problem, Proposal, Record, Role, Solution, Usage
 from rsd.runner import NOTHING, Clock, Solver
@@ -31,6 +31,8 @@ def selector(
         group = samples_of(method, problem, sample, samples)
         try:
             rewarded = await asyncio.gather(*(_rewarded(problem, record, rewards) for record in group))
+        except EngineError:  # of all questions
+            raise
         except Exception as error:  # listed, counted as wrong, and tried again by the next invocation
             return NOTHING, described(error)
         candidates = [

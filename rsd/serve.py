@@ -10,14 +10,17 @@ then, as often as wanted::
 Devices, copies and whatever vLLM is told are those of ``engine=vllm``: ``engine.target.tensor_parallel_size=4``.
 """
 
+import errno
 import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from urllib.error import URLError
@@ -31,7 +34,8 @@ from rsd.command import CONFIGURATION, attempt, leave, status
 from rsd.config import ServeConfig
 from rsd.engines.base import ModelSource
 from rsd.engines.commands import Command, command_of
-from rsd.engines.vllm import VLLMEngine, not_served
+from rsd.engines.endings import has_ended, not_served
+from rsd.engines.vllm import VLLMEngine
 from rsd.engines.vllm_plugin import STARTED_BY
 from rsd.errors import ConfigError
 from rsd.models import source_of
@@ -40,13 +44,17 @@ from rsd.records import Role
 
 OWN = re.compile(r"[+~]*(run|host|port|engine)\b")  # settings that are of the servers, not of a run
 PATIENCE = 30  # seconds that a server may take to end
+LAST_PORT = 65535
 
 
 def serve(config: ServeConfig) -> None:
     """Print the commands of all servers that a run of `config` asks; start and stop them where it says so.
 
-    Raises ConfigError, ModelError as an engine in this process would, and ModelError where a server ends by itself.
+    Raises ConfigError, ModelError as an engine in this process would, and what `keep` raises.
     """
+    for key in ("detach", "dry_run"):
+        if getattr(config, key):
+            raise ConfigError(f"{key}=true is for runs; leave it out: without run=true the commands are only printed.")
     plan = make_plan(config)
     if not isinstance(plan.engine, VLLMEngine):
         raise ConfigError("engine: servers are started with vLLM; leave engine out, or set engine=vllm.")
@@ -54,6 +62,9 @@ def serve(config: ServeConfig) -> None:
     logs = Path(config.results_dir) / "servers"
     plan.engine.prepare(sources, logs)
     commands = _commands(config, plan, sources)
+    if config.run:
+        for command in commands:
+            check_free(command)
     shared = len(set().union(*(c.devices for c in commands))) < sum(len(c.devices) for c in commands)
     if shared:
         print("# Some share a device: start each when those before it answer.")
@@ -68,6 +79,9 @@ def _commands(config: ServeConfig, plan: Plan, sources: dict[Role, ModelSource])
     """One command for each copy of each model, on ports that follow each other."""
     assert isinstance(plan.engine, VLLMEngine)
     every = [(role, options) for role, source in sources.items() for options in plan.engine.options(role, source)]
+    if config.port + len(every) - 1 > LAST_PORT:
+        most = LAST_PORT + 1 - len(every)
+        raise ConfigError(f"port={config.port} leaves no {len(every)} ports for the servers; set it to {most} or less.")
     make = partial(command_of, host=config.host)
     return [make(role, options, port=config.port + number) for number, (role, options) in enumerate(every)]
 
@@ -87,16 +101,16 @@ def _client(commands: Sequence[Command]) -> str:
 
 def keep(commands: Sequence[Command], sources: dict[Role, ModelSource], logs: Path) -> None:
     """Start all servers, and stop them on Ctrl-C, SIGTERM, or when one of them has ended; those that share a device
-    start in turn. What they print goes to files in `logs`. Raises ModelError where one ends by itself."""
-    running: list[tuple[Command, subprocess.Popen[bytes], Path]] = []
+    start in turn. What they print goes to files in `logs`, such as ``8000-draft.log``. Raises ModelError where one does
+    not start, EngineError where it ends later."""
+    running: list[Server] = []
     try:
-        for number, command in enumerate(commands):
+        for command in commands:
             for earlier in running:  # memory is measured while vLLM starts
-                if earlier[0].devices & command.devices:
-                    _await(running, [earlier[0]], sources)
-            log = logs / f"{number}-{command.role}.log"
-            running.append((command, _start(command, log), log))
-        _await(running, commands, sources)
+                if earlier.command.devices & command.devices:
+                    _await(running, [earlier], sources)
+            running.append(_start(command, logs / f"{command.port}-{command.role}.log"))
+        _await(running, running, sources)
         print("All servers answer. Ctrl-C stops them.", flush=True)
         while True:
             _raise_if_ended(running, sources)
@@ -104,40 +118,63 @@ def keep(commands: Sequence[Command], sources: dict[Role, ModelSource], logs: Pa
     except KeyboardInterrupt:
         print("Stopping the servers.", flush=True)
     finally:
-        for _, process, _ in running:
-            process.terminate()
+        for server in running:
+            server.process.terminate()
         deadline = time.monotonic() + PATIENCE
-        for _, process, _ in running:
+        for server in running:
             try:
-                process.wait(max(0.0, deadline - time.monotonic()))
+                server.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                process.kill()
+                server.process.kill()
 
 
-Running = Sequence[tuple[Command, "subprocess.Popen[bytes]", Path]]
+@dataclass(slots=True)
+class Server:
+    """A started server. `log`: the file with what it prints. `answered`: whether it was up."""
+
+    command: Command
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    answered: bool = False
 
 
-def _start(command: Command, log: Path) -> "subprocess.Popen[bytes]":
+def check_free(command: Command) -> None:
+    """Raises ConfigError where the server could not listen: one that is there already would answer in its place."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(command.host, command.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family) as own:
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # of one that has ended, it may linger
+            own.bind(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            why, mend = f"port {command.port} is in use", "port= to the first of free ones"
+        else:
+            why, mend = f"host={command.host} port={command.port}: {error.strerror}", "host= or port= to others"
+        raise ConfigError(f"The server of {command.role} cannot listen, {why}; set {mend}.") from error
+
+
+def _start(command: Command, log: Path) -> Server:
     """Start a server, out of reach of the terminal's Ctrl-C, but not beyond the end of this process."""
     beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # vLLM's own program, unactivated
     program = shutil.which(command.arguments[0], path=beside) or command.arguments[0]
     with log.open("wb") as file:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [program, *command.arguments[1:]],
             env={**command.environment, **os.environ, STARTED_BY: str(os.getpid())},
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    return Server(command, process, log)
 
 
-def _await(running: Running, wanted: Sequence[Command], sources: dict[Role, ModelSource]) -> None:
-    """Return when all of `wanted` answer. Raises ModelError when a server ends before."""
-    waiting = [command.url for command in wanted]
-    while waiting:
-        _raise_if_ended(running, sources)
-        waiting = [url for url in waiting if not _answers(url)]
+def _await(running: Sequence[Server], wanted: Sequence[Server], sources: dict[Role, ModelSource]) -> None:
+    """Return when all of `wanted` answer. Raises ModelError, EngineError when a server ends before."""
+    while not all(server.answered for server in wanted):
         time.sleep(0.5)
+        _raise_if_ended(running, sources)
+        for server in wanted:
+            server.answered = server.answered or _answers(server.command.url)
 
 
 def _answers(url: str) -> bool:
@@ -148,10 +185,13 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _raise_if_ended(running: Running, sources: dict[Role, ModelSource]) -> None:
-    for command, process, log in running:
-        if process.poll() is not None:
-            raise not_served(command.role, sources[command.role], log, f"it ended with status {process.returncode}")
+def _raise_if_ended(running: Sequence[Server], sources: dict[Role, ModelSource]) -> None:
+    for server in running:
+        status, role = server.process.poll(), server.command.role
+        if status is not None and server.answered:
+            raise has_ended(role, sources[role], server.log, status)
+        if status is not None:
+            raise not_served(role, sources[role], server.log, f"it ended with status {status}", status)
 
 
 @hydra.main(**{**CONFIGURATION, "config_name": "serve"})
@@ -160,5 +200,12 @@ def run(cfg: DictConfig) -> float | None:
     return attempt(cfg, serve, ServeConfig)
 
 
+def command() -> None:
+    """Run the command. Raises ConfigError where it is told to sweep."""
+    if {"-m", "--multirun"} & {*sys.argv[1:]}:
+        raise ConfigError("-m is for runs: python -m rsd.serve starts the servers of one configuration; leave it out.")
+    run()
+
+
 if __name__ == "__main__":
-    leave(status(run))
+    leave(status(command))

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -20,9 +21,9 @@ from omegaconf import OmegaConf
 from rsd.config import ServeConfig, check_as
 from rsd.engines.base import ModelSource
 from rsd.engines.commands import Command
-from rsd.errors import ConfigError, ModelError
+from rsd.errors import ConfigError, EngineError, ModelError
 from rsd.records import Role
-from rsd.serve import keep
+from rsd.serve import check_free, keep
 from tests.conftest import ROOT, environment
 
 SLOW = """
@@ -48,7 +49,7 @@ SOURCES: dict[Role, ModelSource] = {
 def command(role: Role, port: int, folder: Path, *, devices: set[int], program: str = SLOW) -> Command:
     arguments = (sys.executable, "-c", program, str(port), "0.5", str(folder / f"{role}.times"))
     return Command(
-        role=role, url=f"http://127.0.0.1:{port}", arguments=arguments, environment={}, devices=frozenset(devices)
+        role=role, host="127.0.0.1", port=port, arguments=arguments, environment={}, devices=frozenset(devices)
     )
 
 
@@ -109,10 +110,47 @@ def test_a_server_that_ends_by_itself_is_told_and_the_others_are_stopped(tmp_pat
         command("draft", draft, tmp_path, devices={0}),
         command("target", target, tmp_path, devices={1}, program=ending),
     ]
-    told = r"model\.target\.path: vLLM cannot serve m \(ValueError: no such option\); see .*1-target\.log"
+    told = rf"model\.target\.path: vLLM cannot serve m \(ValueError: no such option\); see .*{target}-target\.log"
     with pytest.raises(ModelError, match=told):
         keep(commands, SOURCES, tmp_path)
     assert not left_behind(draft, target)
+
+
+ONCE = """
+import http.server, os, signal, sys
+class Health(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.flush()
+        self.connection.close()
+        os.kill(os.getpid(), signal.SIGKILL)
+print("OSError: of no importance", flush=True)
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Health).serve_forever()
+"""
+
+
+def test_of_a_server_that_was_killed_no_old_error_is_told(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    killed = "it was ended by SIGKILL, as the system does when memory runs out"
+    told = rf"^engine\.draft: vLLM, which served m, has ended \({killed}\); see .*{port}-draft\.log\.$"
+    with pytest.raises(EngineError, match=told):
+        keep([command("draft", port, tmp_path, devices={0}, program=ONCE)], SOURCES, tmp_path)
+    early = "import os, signal; print('OSError: of no importance', flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    with pytest.raises(ModelError, match=rf"vLLM cannot serve m \({killed}\); see "):
+        keep([command("draft", port, tmp_path, devices={0}, program=early)], SOURCES, tmp_path)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost"])
+def test_a_port_that_is_in_use_is_told_before_anything_starts(host: str, tmp_path: Path) -> None:
+    """What listens there would answer in the server's place."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = replace(command("draft", other.getsockname()[1], tmp_path, devices={0}), host=host)
+        with pytest.raises(ConfigError, match=rf"port {taken.port} is in use; set port= to the first of free ones"):
+            check_free(taken)
+    check_free(taken)
+    with pytest.raises(ConfigError, match=r"cannot listen, host=203\.0\.113\.1 port=.* set host= or port= to others"):
+        check_free(replace(taken, host="203.0.113.1"))
 
 
 def test_what_it_is_told_is_checked() -> None:
@@ -120,9 +158,18 @@ def test_what_it_is_told_is_checked() -> None:
         values = OmegaConf.to_container(compose("serve", overrides=["port=0"]), resolve=True)
     with pytest.raises(ConfigError, match=r"port=0 is wrong: it should be greater than or equal to 1"):
         check_as(ServeConfig, values)
-    command = [sys.executable, "-m", "rsd.serve", "engine=transformers"]
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("engine=transformers", "engine: servers are started with vLLM; leave engine out, or set engine=vllm."),
+        ("detach=true", "detach=true is for runs; leave it out: without run=true the commands are only printed."),
+        ("-m", "-m is for runs: python -m rsd.serve starts the servers of one configuration; leave it out."),
+    ],
+)
+def test_what_is_of_runs_is_refused(word: str, told: str) -> None:
+    command = [sys.executable, "-m", "rsd.serve", word]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=False)
     assert ended.returncode == 2
-    assert ended.stderr.startswith(
-        "Error: engine: servers are started with vLLM; leave engine out, or set engine=vllm."
-    )
+    assert ended.stderr.startswith(f"Error: {told}\n")

@@ -18,13 +18,20 @@ from rsd.records import Role
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What starts one server. `devices`: the GPUs that it takes."""
+    """What starts one server, which listens at `host` and `port`. `devices`: the GPUs that it takes."""
 
     role: Role
-    url: str
+    host: str
+    port: int
     arguments: tuple[str, ...]
     environment: Mapping[str, str]
     devices: frozenset[int]
+
+    @property
+    def url(self) -> str:
+        """Where this machine reaches it."""
+        reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        return f"http://[{reached}]:{self.port}" if ":" in reached else f"http://{reached}:{self.port}"
 
     def __str__(self) -> str:
         words = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items()]
@@ -38,10 +45,10 @@ def command_of(role: Role, options: Mapping[str, Any], *, host: str, port: int) 
         told["enable_prompt_tokens_details"] = True  # else no answer says what came from the cache
     on_cpu = "device_ids" not in options
     needed = {name: value for name, value in ENVIRONMENT.items() if on_cpu or name != "VLLM_HOST_IP"}
-    reached = "127.0.0.1" if host == "0.0.0.0" else host
     return Command(
         role=role,
-        url=f"http://{reached}:{port}",
+        host=host,
+        port=port,
         arguments=(*_program(), str(told.pop("model")), *_flags(told)),
         environment=needed,
         devices=frozenset(options.get("device_ids", ())),

@@ -137,11 +137,18 @@ class Server:
 def checked_url(url: str, key: str) -> str:
     """`url` without a trailing ``/v1``. Raises ConfigError where it is none, or holds a password: it is written into
     manifests."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"{key}={url!r} is wrong: it must be like http://127.0.0.1:8000.")
-    if parts.username or parts.password:
+    if "@" in url:
         raise ConfigError(f"{key}: a URL must hold no password; put the key into engine.api_key_variable's variable.")
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # of brackets, or of a port
+        whole = False
+    if not whole:
+        raise ConfigError(
+            f"{key}={url!r} is wrong: it must be like http://127.0.0.1:8000 or http://[::1]:8000, its port a number up "
+            "to 65535."
+        )
     return url.rstrip("/").removesuffix("/v1")
 
 

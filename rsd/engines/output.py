@@ -7,7 +7,7 @@ with printed_to(folder / "vllm-draft.log"):
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,10 +32,10 @@ def printed_to(path: Path) -> Iterator[None]:
             os.close(copy)
 
 
-def last_error(path: Path, *, besides: str) -> str | None:
-    """The last error that `path` tells of, in a line of its own, among those without `besides` in them."""
+def last_error(path: Path, *, besides: Sequence[str]) -> str | None:
+    """The last error that `path` tells of, in a line of its own, among those with none of `besides` in them."""
     found = _ERROR.findall(path.read_text(encoding="utf-8", errors="replace"))
-    return next((error for error in reversed(found) if besides not in error), None)
+    return next((error for error in reversed(found) if not any(text in error for text in besides)), None)
 
 
 def _flush() -> None:

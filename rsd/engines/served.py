@@ -7,6 +7,7 @@ import asyncio
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedTokenizerBase
@@ -14,26 +15,31 @@ from transformers import PreTrainedTokenizerBase
 from rsd.engines.answers import Drafted, Written, completion_of
 from rsd.engines.base import Classification, Completion, Context, Logprobs, ModelSource, Sampling, Totals
 from rsd.engines.copies import Copies
+from rsd.engines.endings import has_ended
 from rsd.engines.prompts import prompt_ids
 from rsd.errors import ModelError
-from rsd.records import PolicyRole, Usage
+from rsd.records import PolicyRole, Role, Usage
 
 if TYPE_CHECKING:  # heavy, and only named here
     from vllm.v1.engine.async_llm import AsyncLLM
 
 
 class Replicas:
-    """Equal engines of one role, among which questions are spread."""
+    """Equal engines of `role`, which serve the model of `source`, and among which questions are spread."""
 
-    def __init__(self) -> None:
+    def __init__(self, role: Role, source: ModelSource) -> None:
         self.totals = Totals()
+        self._role = role
+        self._source = source
         self._engines: list[AsyncLLM] = []
+        self._logs: list[Path] = []
         self.copies = Copies()
         self._numbers = itertools.count()
 
-    def add(self, engine: "AsyncLLM") -> None:
-        """Take an engine into service."""
+    def add(self, engine: "AsyncLLM", log: Path) -> None:
+        """Take an engine into service, whose process writes to `log`."""
         self._engines.append(engine)
+        self._logs.append(log)
 
     async def forget(self) -> None:
         """Empty the prefix caches."""
@@ -54,13 +60,22 @@ class Replicas:
         await asyncio.gather(*(asyncio.to_thread(engine.shutdown) for engine in ending))
 
     async def request(self, context: Context, call: str, parameters: Any) -> Any:
-        """Send `context` to its engine's `generate` or `encode`, and return the one, final answer."""
+        """Send `context` to its engine's `generate` or `encode`, and return the one, final answer.
+
+        Raises EngineError where the engine has ended."""
         ids = [*context.prompt, *context.response]
         with self.copies.chosen(context.prompt, among=range(len(self._engines))) as number:
-            send = getattr(self._engines[number], call)
-            async for answer in send({"prompt_token_ids": ids}, parameters, request_id=str(next(self._numbers))):
-                if answer.finished:
-                    return answer
+            engine = self._engines[number]
+            send = getattr(engine, call)
+            try:
+                async for answer in send({"prompt_token_ids": ids}, parameters, request_id=str(next(self._numbers))):
+                    if answer.finished:
+                        return answer
+            except Exception as error:
+                if not engine.errored:
+                    raise
+                (process,) = engine.engine_core.resources.engine_manager.processes
+                raise has_ended(self._role, self._source, self._logs[number], process.exitcode) from error
         raise ModelError("vLLM ended a request without an answer.")
 
     def count(self, tokens: int, forwards: int) -> None:

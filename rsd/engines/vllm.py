@@ -12,6 +12,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,13 +23,14 @@ from rsd.cost import Shape
 from rsd.engines.base import Call, ModelSource, Totals
 from rsd.engines.checkpoint import shapes_in
 from rsd.engines.classifiers import architecture, skeleton, width
+from rsd.engines.endings import not_served
 from rsd.engines.loading import eos_ids, incomplete, load_config, load_tokenizer, shape_of
 from rsd.engines.needs import ONE_COPY, Serving, longest, need_of
-from rsd.engines.output import last_error, printed_to
+from rsd.engines.output import printed_to
 from rsd.engines.placement import GIB, Need, Share, place, sharing
 from rsd.engines.served import Replicas, ServedClassifier, ServedPolicy
-from rsd.engines.vllm_plugin import SERVED_AS
-from rsd.errors import ConfigError, ModelError
+from rsd.engines.vllm_plugin import SERVED_AS, ending_with_this
+from rsd.errors import ConfigError
 from rsd.records import PolicyRole, Role
 
 # One worker runs in its engine's process, as on a GPU. On a CPU vLLM takes "uni", the short name of this, for "mp": a
@@ -83,11 +85,16 @@ class VLLMEngine:
             os.environ.setdefault(name, value)
         self._logs = logs
         with printed_to(logs / "vllm.log"):
+            for role in sources:
+                self._check_args(role)
             needs = {role: self._need(role, source) for role, source in sources.items()}
             memory = _device_memory()
         if memory:
             self._shares = place(needs, memory)
-        elif any(source.drafter and not source.greedy for source in sources.values()):
+            return
+        for role in sources:
+            self._check_cpu(role)
+        if any(source.drafter and not source.greedy for source in sources.values()):
             raise ConfigError(
                 "sampling.temperature: vLLM on a CPU draws from a wrong distribution where a drafter writes ahead; set "
                 "sampling.temperature=0, or engine=transformers."
@@ -120,9 +127,9 @@ class VLLMEngine:
         on_cpu: dict[str, Any] = {
             "enforce_eager": True,  # nothing is gained by compiling for a CPU
             "kv_cache_memory_bytes": round(self.cpu_kv_cache_gib * GIB),
+            "distributed_executor_backend": IN_ENGINE,
+            "enable_chunked_prefill": False,  # a prompt read in parts takes back a draw, which a CPU's generator cannot
         }
-        if serving.tensor_parallel_size == 1:
-            on_cpu["distributed_executor_backend"] = IN_ENGINE
         places: list[dict[str, Any]] = [
             {"device_ids": list(share.devices), "gpu_memory_utilization": share.fraction}
             for share in self._shares.get(role, [])
@@ -174,6 +181,24 @@ class VLLMEngine:
         ending, self._replicas = self._replicas, {}
         await asyncio.gather(*(replicas.shutdown() for replicas in ending.values()))
 
+    def _check_args(self, role: Role) -> None:
+        """Raises ConfigError where ``engine.<role>.args`` name what vLLM's engine does not take."""
+        from vllm import AsyncEngineArgs
+
+        known = AsyncEngineArgs.__dataclass_fields__
+        for name in self._serving[role].args or {}:
+            if name not in known:
+                close = get_close_matches(name.replace("-", "_"), known, n=1)
+                mend = f"did you mean {close[0]}?" if close else "vLLM's documentation lists them (Engine Arguments)."
+                raise ConfigError(f"engine.{role}.args: vLLM's engine takes no {name}; {mend}")
+
+    def _check_cpu(self, role: Role) -> None:
+        """Raises ConfigError where `role` is to be placed on GPUs, and there are none."""
+        serving = self._serving[role]
+        for name, value in (("device", serving.device), ("tensor_parallel_size", serving.tensor_parallel_size)):
+            if value != getattr(ONE_COPY, name):
+                raise ConfigError(f"engine.{role}.{name}={value}: vLLM finds no GPU on this machine; leave it out.")
+
     def _need(self, role: Role, source: ModelSource) -> Need:
         model, serving = skeleton(role, source), self._serving[role]
         if role == "prm":
@@ -192,26 +217,17 @@ class VLLMEngine:
 
     def _start(self, role: Role, source: ModelSource) -> Replicas:
         """Start the engines of `role`."""
-        started = Replicas()
+        started = Replicas(role, source)
         self._replicas[role] = started
         for number, options in enumerate(self.options(role, source)):
             log = self._logs / (f"vllm-{role}-{number}.log" if number else f"vllm-{role}.log")
             try:
-                with printed_to(log):
-                    started.add(_engine({"disable_log_stats": True, **options}))
+                with printed_to(log), ending_with_this():
+                    started.add(_engine({"disable_log_stats": True, **options}), log)
             except Exception as error:  # vLLM raises of every kind; of its worker's error it tells nothing here
                 raise not_served(role, source, log, str(error)) from error
-            logging.getLogger("vllm").setLevel(logging.ERROR)  # in this process
+            logging.getLogger("vllm").setLevel(logging.CRITICAL)  # in this process: its errors are raised as well
         return started
-
-
-def not_served(role: Role, source: ModelSource, log: Path, error: str) -> ModelError:
-    """What to say of vLLM when it does not start; `error` is the reason, unless `log` tells of another."""
-    cause = last_error(log, besides="nitialization failed") or error
-    return ModelError(
-        f"{source.key}: vLLM cannot serve {source.path} ({' '.join(cause.split())[:300]}); see {log}, and "
-        f"engine.{role} for what it was started with."
-    )
 
 
 def _engine(options: Mapping[str, Any]) -> Any:

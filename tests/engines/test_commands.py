@@ -3,7 +3,10 @@
 import json
 import shlex
 
+import pytest
+
 from rsd.engines.commands import Command, command_of
+from rsd.engines.http import checked_url
 
 OPTIONS = {
     "model": "Qwen/Qwen2.5-Math-7B-Instruct",
@@ -45,5 +48,15 @@ def test_servers_on_a_cpu_speak_on_this_machine_alone() -> None:
     assert "VLLM_HOST_IP=127.0.0.1" in str(command(options=options))
 
 
-def test_a_server_that_listens_everywhere_is_asked_here() -> None:
-    assert command(host="0.0.0.0").url == "http://127.0.0.1:8001"
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("gpu1", "http://gpu1:8001"),
+        ("0.0.0.0", "http://127.0.0.1:8001"),
+        ("::1", "http://[::1]:8001"),
+        ("::", "http://[::1]:8001"),
+    ],
+)
+def test_a_server_is_asked_where_it_listens_and_here_where_it_does_everywhere(host: str, url: str) -> None:
+    assert command(host=host).url == url
+    assert checked_url(url, "engine.target.urls") == url

@@ -270,6 +270,10 @@ def test_the_key_reaches_the_servers_and_no_file(
     ("url", "told"),
     [
         ("localhost:8000", r"engine\.draft\.urls='localhost:8000' is wrong: it must be like http://127"),
+        ("http://[::1", r"engine\.draft\.urls='http://\[::1' is wrong: it must be like http://127"),
+        ("http://gpu1:99999", r"is wrong: it must be like .*, its port a number up to 65535\."),
+        ("http://gpu1:port", r"is wrong: it must be like .*, its port a number up to 65535\."),
+        ("null", r"^engine\.draft\.urls is not set \(null\); give it a value\.$"),
         ("http://me:s3cret@host:8000", r"engine\.draft\.urls: a URL must hold no password"),
         ("[]", r"engine\.draft\.urls must name one server, or several that differ"),
         ("[http://a:1,http://a:1/v1]", r"engine\.draft\.urls must name one server, or several that differ"),

@@ -32,6 +32,6 @@ def test_the_last_error_is_the_one_that_others_follow_from(tmp_path: Path) -> No
         "INFO: all is well\n(Worker pid=7) ERROR 11-30 ValueError: no such weight\n  raise e\n"
         "(EngineCore pid=3) RuntimeError: Engine core initialization failed. See root cause above.\n"
     )
-    assert last_error(log, besides="nitialization failed") == "ValueError: no such weight"
+    assert last_error(log, besides=["nitialization failed"]) == "ValueError: no such weight"
     log.write_text("INFO: all is well\n")
-    assert last_error(log, besides="nitialization failed") is None
+    assert last_error(log, besides=["nitialization failed"]) is None

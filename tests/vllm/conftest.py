@@ -143,10 +143,10 @@ def clockwork(tmp_path_factory: pytest.TempPathFactory, qwen: PreTrainedTokenize
     return folder
 
 
-def orphans(session: int) -> list[list[str]]:
-    """Commands of that session which still run, a while after it should have ended."""
+def orphans(session: int, within: float = 5) -> list[list[str]]:
+    """Commands of that session which still run, `within` seconds after it should have ended."""
     running = [p for p in psutil.process_iter() if os.getsid(p.pid) == session and p.status() != "zombie"]
-    _, alive = psutil.wait_procs(running, timeout=5)
+    _, alive = psutil.wait_procs(running, timeout=within)
     return [process.cmdline() for process in alive]
 
 

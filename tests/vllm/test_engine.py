@@ -12,7 +12,7 @@ import pytest
 from transformers import PreTrainedTokenizerBase
 
 from rsd.config import MergeConfig
-from rsd.engines.base import Context, Models, PolicyModel
+from rsd.engines.base import Completion, Context, Models, PolicyModel, Sampling
 from rsd.engines.memo import Memo, RunMemo
 from rsd.merge import merge
 from rsd.methods.trajectory import Trajectory
@@ -106,6 +106,25 @@ def test_an_engine_takes_as_much_in_a_step_as_vllms_server_does(tiny: tuple[Plan
         steps = engine.vllm_config.scheduler_config
         assert (steps.max_num_batched_tokens, steps.max_num_seqs) == STEP_SIZE
         assert engine.vllm_config.cache_config.kv_cache_memory_bytes == GIB_OF_CACHE * 2**30
+
+
+def test_more_prompts_than_a_step_takes_are_drawn_from_with_their_seeds(
+    tiny: tuple[Plan, Models], loop: asyncio.AbstractEventLoop
+) -> None:
+    """A prompt that vLLM reads in parts takes back its generator's draw, of which it dies on a CPU."""
+    plan, models = tiny
+    target = models.policy("target")
+    contexts = [Context(prompt=target.prompt(problem.question)) for problem in plan.problems[:100]]
+    assert sum(len(context.prompt) for context in contexts) > STEP_SIZE[0]
+
+    async def drawn() -> list[Completion]:
+        sampling = [Sampling(temperature=1, top_p=1, max_tokens=4, seed=seed, stop=None) for seed in range(100)]
+        return list(await asyncio.gather(*map(target.generate, contexts, sampling)))
+
+    loop.run_until_complete(plan.engine.forget())
+    first, again = loop.run_until_complete(drawn()), loop.run_until_complete(drawn())
+    assert {completion.usage.cached for completion in first} == {0}
+    assert [completion.token_ids for completion in first] == [completion.token_ids for completion in again]
 
 
 def test_engines_and_workers_are_spawned_not_forked(tiny: tuple[Plan, Models]) -> None:

@@ -61,8 +61,17 @@ def test_greedy_text_is_the_targets_own_also_in_rejected_steps(padded: Path, tmp
         assert [p.token_ids for p in solution.proposals] == [p.token_ids for p in own.proposals]
 
 
-def test_a_cpu_does_not_draw_with_a_drafter() -> None:
-    plan = make_plan(compose_config("engine=vllm", "method=speculative", "sampling.temperature=0.7"))
-    with pytest.raises(ConfigError, match=r"set sampling\.temperature=0, or engine=transformers"):
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        (["method=speculative", "sampling.temperature=0.7"], r"set sampling\.temperature=0, or engine=transformers"),
+        (["engine.target.tensor_parallel_size=2"], r"^engine\.target\.tensor_parallel_size=2: vLLM finds no GPU"),
+        (["engine.prm.device=[0,1]"], r"^engine\.prm\.device=\(0, 1\): vLLM finds no GPU .*; leave it out\.$"),
+        (["engine.prm.args={max_seqs: 9}"], r"^engine\.prm\.args: .* takes no max_seqs; did you mean max_num_seqs\?$"),
+    ],
+)
+def test_what_a_cpu_cannot_do_is_told_before_anything_starts(settings: list[str], told: str, tmp_path: Path) -> None:
+    plan = make_plan(compose_config("engine=vllm", *settings, f"results_dir={tmp_path}"))
+    with pytest.raises(ConfigError, match=told):
         load_models(plan)
     assert not plan.engine.totals()  # nothing was started
