@@ -15,6 +15,7 @@ from rsd.records import Role
 
 # Of errors that follow from another one, which stands before them in the log.
 FOLLOWING = ("nitialization failed", "EngineCore encountered an issue")
+_GONE = "engine core exited unexpectedly"  # a server says so of an engine that was killed, and of others
 _KILLED = re.compile(r"Failed core proc\(s\): \{'\w+': -(\d+)\}")
 
 
@@ -35,9 +36,13 @@ def has_ended(role: Role, source: ModelSource, log: Path, status: int | None) ->
 
 def _cause(log: Path, otherwise: str, status: int | None) -> str:
     """Why a process ended: a signal leaves no word in `log`, so that what stands there is of other things."""
-    killed = _KILLED.search(otherwise)
+    text = log.read_text(encoding="utf-8", errors="replace")
+    killed = _KILLED.search(otherwise + text)
     number = int(killed[1]) if killed else -(status or 0)
     if number > 0:
         memory = ", as the system does when memory runs out" if number == signal.SIGKILL else ""
         return f"it was ended by {signal.Signals(number).name}{memory}"
-    return " ".join((last_error(log, besides=FOLLOWING) or otherwise).split())[:300]
+    told = last_error(log, besides=FOLLOWING)
+    if told is None and _GONE in text:
+        return "its engine was killed"
+    return " ".join((told or otherwise).split())[:300]

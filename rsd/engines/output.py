@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-_ERROR = re.compile(r"\b(\w*(?:Error|Exception): .+)")
+_ERROR = re.compile(r"^(?!.*\b(?:DEBUG|INFO|WARNING) ).*?\b(\w*(?:Error|Exception): .+)", re.MULTILINE)
 
 
 @contextmanager
@@ -33,7 +33,8 @@ def printed_to(path: Path) -> Iterator[None]:
 
 
 def last_error(path: Path, *, besides: Sequence[str]) -> str | None:
-    """The last error that `path` tells of, in a line of its own, among those with none of `besides` in them."""
+    """The last error that `path` tells of, in a line of its own that is no warning, among those with none of `besides`
+    in them."""
     found = _ERROR.findall(path.read_text(encoding="utf-8", errors="replace"))
     return next((error for error in reversed(found) if not any(text in error for text in besides)), None)
 

@@ -10,13 +10,14 @@ vLLM batches, caches prefixes and counts tokens itself; here is where it runs, a
 import asyncio
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
+import psutil
 from annotated_types import Gt
 
 from rsd.cost import Shape
@@ -92,8 +93,7 @@ class VLLMEngine:
         if memory:
             self._shares = place(needs, memory)
             return
-        for role in sources:
-            self._check_cpu(role)
+        self._check_cpu(sources)
         if any(source.drafter and not source.greedy for source in sources.values()):
             raise ConfigError(
                 "sampling.temperature: vLLM on a CPU draws from a wrong distribution where a drafter writes ahead; set "
@@ -192,12 +192,20 @@ class VLLMEngine:
                 mend = f"did you mean {close[0]}?" if close else "vLLM's documentation lists them (Engine Arguments)."
                 raise ConfigError(f"engine.{role}.args: vLLM's engine takes no {name}; {mend}")
 
-    def _check_cpu(self, role: Role) -> None:
-        """Raises ConfigError where `role` is to be placed on GPUs, and there are none."""
-        serving = self._serving[role]
-        for name, value in (("device", serving.device), ("tensor_parallel_size", serving.tensor_parallel_size)):
-            if value != getattr(ONE_COPY, name):
-                raise ConfigError(f"engine.{role}.{name}={value}: vLLM finds no GPU on this machine; leave it out.")
+    def _check_cpu(self, roles: Iterable[Role]) -> None:
+        """Raises ConfigError where one of `roles` is to be placed on GPUs, and there are none, or where all together
+        are to have more cache than there is memory."""
+        for role in roles:
+            serving = self._serving[role]
+            for name, value in (("device", serving.device), ("tensor_parallel_size", serving.tensor_parallel_size)):
+                if value != getattr(ONE_COPY, name):
+                    raise ConfigError(f"engine.{role}.{name}={value}: vLLM finds no GPU on this machine; leave it out.")
+        copies, memory = sum(self._serving[role].replicas for role in roles), psutil.virtual_memory().total / GIB
+        if copies * self.cpu_kv_cache_gib > memory:
+            raise ConfigError(
+                f"engine.cpu_kv_cache_gib={self.cpu_kv_cache_gib:g} is too much: {copies} such caches do not fit into "
+                f"this machine's {memory:.1f} GiB; set it lower."
+            )
 
     def _need(self, role: Role, source: ModelSource) -> Need:
         model, serving = skeleton(role, source), self._serving[role]

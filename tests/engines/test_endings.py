@@ -48,8 +48,13 @@ def test_the_cause_is_the_signal_or_else_the_error_that_others_follow_from(
 def test_a_log_without_an_error_leaves_the_status(log: Path) -> None:
     log.write_text(DEAD)
     assert "(it ended with status 1)" in str(has_ended("draft", SOURCE, log, 1))
+    log.write_text(f"(APIServer pid=3) WARNING 12-01 [a.py:1] MPClient: engine core exited unexpectedly\n{DEAD}")
+    assert "(its engine was killed)" in str(has_ended("draft", SOURCE, log, 1))
     failed = "Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore': -9}"
     assert "vLLM cannot serve m (it was ended by SIGKILL" in str(not_served("draft", SOURCE, log, failed))
+    log.write_text(f"INFO: all is well\n(APIServer pid=3) ERROR 12-01 RuntimeError: {failed}\n")
+    assert "vLLM cannot serve m (it was ended by SIGKILL" in str(not_served("draft", SOURCE, log, "it ended", 1))
+    log.write_text("INFO: all is well\n")
     assert "vLLM cannot serve m (it said so)" in str(not_served("draft", SOURCE, log, "it said so"))
 
 

@@ -30,6 +30,7 @@ def test_the_last_error_is_the_one_that_others_follow_from(tmp_path: Path) -> No
     log = tmp_path / "log"
     log.write_text(
         "INFO: all is well\n(Worker pid=7) ERROR 11-30 ValueError: no such weight\n  raise e\n"
+        "(APIServer pid=3) WARNING 12-01 [a.py:1] This may cause errors like `OSError: Too many open files`.\n"
         "(EngineCore pid=3) RuntimeError: Engine core initialization failed. See root cause above.\n"
     )
     assert last_error(log, besides=["nitialization failed"]) == "ValueError: no such weight"

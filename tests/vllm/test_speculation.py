@@ -67,6 +67,10 @@ def test_greedy_text_is_the_targets_own_also_in_rejected_steps(padded: Path, tmp
         (["method=speculative", "sampling.temperature=0.7"], r"set sampling\.temperature=0, or engine=transformers"),
         (["engine.target.tensor_parallel_size=2"], r"^engine\.target\.tensor_parallel_size=2: vLLM finds no GPU"),
         (["engine.prm.device=[0,1]"], r"^engine\.prm\.device=\(0, 1\): vLLM finds no GPU .*; leave it out\.$"),
+        (
+            ["engine.cpu_kv_cache_gib=1000"],
+            r"^engine\.cpu_kv_cache_gib=1000 is too much: 3 such caches do not fit into",
+        ),
         (["engine.prm.args={max_seqs: 9}"], r"^engine\.prm\.args: .* takes no max_seqs; did you mean max_num_seqs\?$"),
     ],
 )
