@@ -61,7 +61,7 @@ def serve(config: ServeConfig) -> None:
     sources = {role: source_of(plan, role) for role in plan.method.roles}
     logs = Path(config.results_dir) / "servers"
     plan.engine.prepare(sources, logs)
-    commands = _commands(config, plan, sources)
+    commands = commands_of(config, plan, sources)
     if config.run:
         for command in commands:
             check_free(command)
@@ -75,7 +75,7 @@ def serve(config: ServeConfig) -> None:
         keep(commands, sources, logs)
 
 
-def _commands(config: ServeConfig, plan: Plan, sources: dict[Role, ModelSource]) -> list[Command]:
+def commands_of(config: ServeConfig, plan: Plan, sources: dict[Role, ModelSource]) -> list[Command]:
     """One command for each copy of each model, on ports that follow each other."""
     assert isinstance(plan.engine, VLLMEngine)
     every = [(role, options) for role, source in sources.items() for options in plan.engine.options(role, source)]

@@ -22,8 +22,10 @@ from rsd.config import ServeConfig, check_as
 from rsd.engines.base import ModelSource
 from rsd.engines.commands import Command
 from rsd.errors import ConfigError, EngineError, ModelError
+from rsd.models import source_of
+from rsd.plan import make_plan
 from rsd.records import Role
-from rsd.serve import check_free, keep
+from rsd.serve import check_free, commands_of, keep
 from tests.conftest import ROOT, environment
 
 SLOW = """
@@ -153,11 +155,22 @@ def test_a_port_that_is_in_use_is_told_before_anything_starts(host: str, tmp_pat
         check_free(replace(taken, host="203.0.113.1"))
 
 
-def test_what_it_is_told_is_checked() -> None:
+def configured(*overrides: str) -> ServeConfig:
+    """What the command would be told."""
     with initialize_config_dir(config_dir=str(ROOT / "conf"), version_base="1.3"):
-        values = OmegaConf.to_container(compose("serve", overrides=["port=0"]), resolve=True)
+        return check_as(ServeConfig, OmegaConf.to_container(compose("serve", overrides=list(overrides)), resolve=True))
+
+
+def test_the_servers_ports_follow_each_other_where_there_are_as_many() -> None:
     with pytest.raises(ConfigError, match=r"port=0 is wrong: it should be greater than or equal to 1"):
-        check_as(ServeConfig, values)
+        configured("port=0")
+    config = configured("port=65533", "host=::1")
+    plan = make_plan(config)
+    sources = {role: source_of(plan, role) for role in plan.method.roles}
+    urls = [command.url for command in commands_of(config, plan, sources)]
+    assert urls == [f"http://[::1]:{port}" for port in (65533, 65534, 65535)]
+    with pytest.raises(ConfigError, match=r"^port=65534 leaves no 3 ports for the servers; set it to 65533 or less\.$"):
+        commands_of(configured("port=65534"), plan, sources)
 
 
 @pytest.mark.parametrize(
