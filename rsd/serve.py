@@ -82,7 +82,7 @@ def commands_of(config: ServeConfig, plan: Plan, sources: dict[Role, ModelSource
     if config.port + len(every) - 1 > LAST_PORT:
         most = LAST_PORT + 1 - len(every)
         raise ConfigError(f"port={config.port} leaves no {len(every)} ports for the servers; set it to {most} or less.")
-    make = partial(command_of, host=config.host)
+    make = partial(command_of, host=config.host, servers=len(every))
     return [make(role, options, port=config.port + number) for number, (role, options) in enumerate(every)]
 
 

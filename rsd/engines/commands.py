@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from rsd.engines.vllm import ENVIRONMENT
+from rsd.engines.vllm import ENVIRONMENT, cpu_environment
 from rsd.records import Role
 
 
@@ -38,13 +38,14 @@ class Command:
         return " ".join([*words, shlex.join(self.arguments)])
 
 
-def command_of(role: Role, options: Mapping[str, Any], *, host: str, port: int) -> Command:
-    """The command of a server of `role`; `options` are those of ``VLLMEngine.options``."""
+def command_of(role: Role, options: Mapping[str, Any], *, host: str, port: int, servers: int) -> Command:
+    """The command of a server of `role`, one of all `servers`; `options` are those of ``VLLMEngine.options``."""
     told = {**options, "host": host, "port": port}
     if role != "prm":
         told["enable_prompt_tokens_details"] = True  # else no answer says what came from the cache
     on_cpu = "device_ids" not in options
     needed = {name: value for name, value in ENVIRONMENT.items() if on_cpu or name != "VLLM_HOST_IP"}
+    needed |= cpu_environment(servers) if on_cpu else {}
     return Command(
         role=role,
         host=host,

@@ -12,7 +12,6 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,7 +30,7 @@ from rsd.engines.output import printed_to
 from rsd.engines.placement import GIB, Need, Share, place, sharing
 from rsd.engines.served import Replicas, ServedClassifier, ServedPolicy
 from rsd.engines.vllm_plugin import SERVED_AS, ending_with_this
-from rsd.errors import ConfigError
+from rsd.errors import ConfigError, hint
 from rsd.records import PolicyRole, Role
 
 # One worker runs in its engine's process, as on a GPU. On a CPU vLLM takes "uni", the short name of this, for "mp": a
@@ -45,6 +44,16 @@ ENVIRONMENT = {
     "VLLM_HOST_IP": "127.0.0.1",
     "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a forked process would not register our classes anew
 }
+
+
+def cpu_environment(engines: int) -> dict[str, str]:
+    """What engines read besides where there is no GPU, and `engines` of them share this machine's cores: their threads
+    wait for each other by spinning, so that more than there are cores stand in each other's way."""
+    return {
+        "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // engines)),
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # every worker would take the same core for its own
+        "TORCHDYNAMO_DISABLE": "1",  # a few small functions would be compiled, anew in every engine
+    }
 
 
 class VLLMEngine:
@@ -93,7 +102,10 @@ class VLLMEngine:
         if memory:
             self._shares = place(needs, memory)
             return
-        self._check_cpu(sources)
+        copies = sum(self._serving[role].replicas for role in sources)
+        self._check_cpu(sources, copies)
+        for name, value in cpu_environment(copies).items():
+            os.environ.setdefault(name, value)
         if any(source.drafter and not source.greedy for source in sources.values()):
             raise ConfigError(
                 "sampling.temperature: vLLM on a CPU draws from a wrong distribution where a drafter writes ahead; set "
@@ -188,19 +200,18 @@ class VLLMEngine:
         known = AsyncEngineArgs.__dataclass_fields__
         for name in self._serving[role].args or {}:
             if name not in known:
-                close = get_close_matches(name.replace("-", "_"), known, n=1)
-                mend = f"did you mean {close[0]}?" if close else "vLLM's documentation lists them (Engine Arguments)."
+                mend = hint(name.replace("-", "_"), known, "vLLM's documentation lists them (Engine Arguments).")
                 raise ConfigError(f"engine.{role}.args: vLLM's engine takes no {name}; {mend}")
 
-    def _check_cpu(self, roles: Iterable[Role]) -> None:
-        """Raises ConfigError where one of `roles` is to be placed on GPUs, and there are none, or where all together
-        are to have more cache than there is memory."""
+    def _check_cpu(self, roles: Iterable[Role], copies: int) -> None:
+        """Raises ConfigError where one of `roles` is to be placed on GPUs, and there are none, or where all `copies`
+        together are to have more cache than there is memory."""
         for role in roles:
             serving = self._serving[role]
             for name, value in (("device", serving.device), ("tensor_parallel_size", serving.tensor_parallel_size)):
                 if value != getattr(ONE_COPY, name):
                     raise ConfigError(f"engine.{role}.{name}={value}: vLLM finds no GPU on this machine; leave it out.")
-        copies, memory = sum(self._serving[role].replicas for role in roles), psutil.virtual_memory().total / GIB
+        memory = psutil.virtual_memory().total / GIB
         if copies * self.cpu_kv_cache_gib > memory:
             raise ConfigError(
                 f"engine.cpu_kv_cache_gib={self.cpu_kv_cache_gib:g} is too much: {copies} such caches do not fit into "

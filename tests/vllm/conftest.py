@@ -28,10 +28,7 @@ from transformers import (
 from rsd.engines.classifiers import Qwen2ForPrmModel, Qwen2ForProcessRewardModel
 from tests.conftest import ROOT, SHARED
 
-# Every worker would take the same core for its own; and two threads of each would wait for another by spinning.
-os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # a few small functions would be compiled, anew in every engine
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes of tests share the cores
 REAL = Path(os.environ.get("RSD_REAL_MODELS", ROOT / ".models"))  # what fetch.sh brought
 MARK_ID = 151651  # Qwen2.5-Math-PRM's <extra_0>; in Qwen2.5 itself this is <|quad_end|>
 # Steps that end in one token of the delimiter and what stands before it, or of more newlines than it needs.
