@@ -10,6 +10,7 @@ Below the table stand the questions that each run wins and loses against it, wit
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from rsd.report.cells import NONE, flops_cell, flops_unit, percent, percent_inte
 
 if TYPE_CHECKING:
     import pandas as pd
+
+NO_RECORDS = "{} holds no records; name a run that has answered a question"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ def read_run(folder: Path) -> Run:
         print(sentence, file=sys.stderr)
     solutions = frames.frame_of(stored.solutions)
     if solutions.empty:
-        raise StoreError(f"{folder} holds no records; name a run that has answered a question")
+        raise StoreError(NO_RECORDS.format(folder))
     for _, waiting in solutions[~solutions["whole"]].iterrows():
         raise StoreError(
             f"question {waiting['question_id']}, sample {waiting['sample']} has no grade; grade the run before "
@@ -91,11 +94,25 @@ def _check_folder(folder: Path) -> None:
     raise StoreError(f"{folder} is not a run folder: {why}; {mend}")
 
 
+def _awaited(folder: Path) -> bool:
+    """Whether the folder is that of a run that has begun, or failed, and holds no answer yet."""
+    from rsd.store import line_files
+
+    begun = any(folder.glob("status*.json")) or (folder / "manifest.json").exists()
+    return begun and not any(path.stat().st_size for path in line_files(folder, "records"))
+
+
 def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """Read run folders as `read_run`, and give them names that tell them apart."""
+    """Read run folders as `read_run`, and give them names that tell them apart. Those of runs without an answer yet are
+    left out, which is told on stderr, as long as there are others."""
     from rsd.report.apart import told_apart
 
-    runs = [read_run(folder) for folder in folders]
+    without = [folder for folder in folders if _awaited(folder)]
+    if len(without) == len(folders):
+        raise StoreError(NO_RECORDS.format(folders[0]))
+    for folder in without:
+        print(f"Left out: {folder} has no answer yet; python -m rsd.status tells why.", file=sys.stderr)
+    runs = [read_run(folder) for folder in folders if folder not in without]
     names = told_apart([run.row for run in runs])
     return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]
 
@@ -223,6 +240,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.baseline and options.baseline.resolve() not in folders:
         folders.insert(0, options.baseline.resolve())
     try:
+        if options.baseline and _awaited(options.baseline):
+            raise StoreError(NO_RECORDS.format(options.baseline))
         runs = read_runs(folders)
         named = {run.folder: run for run in runs}
         baseline = named[options.baseline.resolve()] if options.baseline else usual_baseline(runs)
@@ -245,4 +264,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever reads the output may have read enough, as head does
     sys.exit(main())

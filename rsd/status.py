@@ -6,6 +6,7 @@ python -m rsd.status benchmark=math500 delta=0.7 --results /scratch/results
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -96,4 +97,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever reads the output may have read enough, as head does
     sys.exit(main())

@@ -1,5 +1,6 @@
 """The comparison tool on run folders written to disk."""
 
+import shlex
 import subprocess
 import sys
 from dataclasses import asdict
@@ -251,7 +252,28 @@ def test_run_without_records_or_grades(capsys: pytest.CaptureFixture[str], tmp_p
     (Path(run) / "grades.jsonl").unlink()
     assert "question q1, sample 0 has no grade" in refused(capsys, target, run)
     (Path(run) / "records.jsonl").unlink()
-    assert "holds no records" in refused(capsys, target, run)
+    assert "holds no records" in refused(capsys, run)
+    assert "holds no records" in refused(capsys, target, "--baseline", run)
+
+
+@pytest.mark.parametrize("file", ["manifest.json", "status.json"])
+def test_a_run_that_has_answered_nothing_yet_stands_in_no_others_way(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str, draft: str, file: str
+) -> None:
+    failed = tmp_path / "failed"
+    failed.mkdir()
+    (failed / file).write_text("{}")
+    (failed / "records.jsonl").touch()
+    assert main([target, draft, str(failed)]) == 0
+    output = capsys.readouterr()
+    assert "draft alone" in output.out
+    assert output.err == f"Left out: {failed} has no answer yet; python -m rsd.status tells why.\n"
+
+
+def test_a_reader_that_has_read_enough_is_no_error(target: str, draft: str) -> None:
+    command = shlex.join([sys.executable, "-m", "rsd.compare", target, draft])
+    done = subprocess.run(f"{command} | head -c 1", shell=True, capture_output=True, text=True, check=True)
+    assert (len(done.stdout), done.stderr) == (1, "")
 
 
 def test_command_line(target: str, draft: str) -> None:
