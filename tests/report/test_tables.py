@@ -1,10 +1,6 @@
 """Tables of hand-made runs, every number counted by hand, and what the command does with missing or bad runs."""
 
-import csv
-import shutil
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pandas as pd
@@ -13,90 +9,16 @@ import pytest
 from rsd.errors import ReportError
 from rsd.identity import run_id
 from rsd.plan import make_plan
-from rsd.records import Record
 from rsd.report import load
-from rsd.report.__main__ import main
 from rsd.report.missing import lacking
 from rsd.report.paper import BENCHMARKS, numbers
 from rsd.report.tables.cells import Stored
 from rsd.report.tables.layout import TABLES, rows, runs_of_rows
-from rsd.report.tables.write import write_tables
 from rsd.report.threshold import delta_star
 from rsd.report.wanted import asked, composed, experiments, ordered
 from rsd.sweep.compose import configuration
 from tests.conftest import compose_config
-from tests.stored import manifest, proposal, record, store
-
-FILES = {f"table{name}.{kind}" for name in (1, 2, 3, 4, 5, 6, "B1", "B2", "B3") for kind in ("csv", "md")}
-TARGET = "model=tiny method=single"
-DRAFT = "model=tiny method=single method.role=draft"
-SD = "model=tiny method=speculative"
-RSD = "model=tiny method=rsd prm=tiny_s delta={}"
-
-
-def write(
-    results: Path, words: str, right: set[str], records: Iterable[Record], benchmark: str = "tiny_chain", size: int = 3
-) -> Path:
-    """Store what the run of `words` would have left, under the id that it would have."""
-    with configuration():
-        known = composed(ordered(words.split()))
-    assert known.identity is not None
-    identity = {**known.identity, "benchmark": {"name": benchmark, "data": "by hand"}}
-    told = manifest(
-        benchmark=benchmark, size=size, name=known.method.name, settings=dict(known.method.settings), identity=identity,
-        model=known.config.model.name, prm=known.config.prm.name if "prm" in known.method.roles else None,
-        config=known.config.model_dump(mode="json"),
-    )  # fmt: skip
-    return store(results, run_id(identity, known.config, known.method), records, right, told)
-
-
-def answers(questions: Iterable[str]) -> list[Record]:
-    return [record(question, proposal("target", 4)) for question in questions]
-
-
-def golden(results: Path) -> Path:
-    """Twelve records: four runs of three questions."""
-    write(
-        results, TARGET, {"a", "b"},
-        [record("a", proposal("target", 20)), record("b", proposal("target", 30)),
-         record("c", proposal("target", 70), end_reason="context_limit")],
-    )  # fmt: skip
-    write(
-        results, DRAFT, {"a"},
-        [record("a", proposal("draft", 10)), record("b", error="OSError: gone"),
-         record("c", proposal("draft", 20), end_reason="repetition")],
-    )  # fmt: skip
-    write(results, SD, {"a", "b", "c"}, answers("abc"))
-    write(
-        results, RSD.format(0.7), {"a", "c"},
-        [
-            record("a", proposal("draft", 10, 0.9, True), proposal("draft", 20, 0.8, True, step=1)),
-            record("b", proposal("draft", 10, 0.75, True), end_reason="prm_context"),
-            record("c", proposal("draft", 5, 0.3, False), proposal("target", 8),
-                   proposal("draft", 10, 0.71, True, step=1), end_reason="max_steps"),
-        ],
-    )  # fmt: skip
-    return results
-
-
-def report(results: Path) -> None:
-    """Write the tables, not the figures."""
-    stored = Stored.read(results)
-    with configuration():
-        write_tables(stored, "paper", (), results / "tables")
-        write_tables(stored, "tiny", (), results / "tables" / "tiny")
-
-
-def lines(results: Path, table: str, preset: str = "tiny") -> list[dict[str, str]]:
-    path = results / "tables" / ("" if preset == "paper" else preset) / f"{table}.csv"
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def line(results: Path, table: str, preset: str = "tiny", **labels: str) -> dict[str, str]:
-    """The one line with these labels."""
-    (found,) = [row for row in lines(results, table, preset) if labels.items() <= row.items()]
-    return found
+from tests.report.wanted import DRAFT, RSD, SD, TARGET, answers, golden, line, lines, report, write
 
 
 def test_golden_table_2(tmp_path: Path) -> None:
@@ -164,51 +86,6 @@ def test_golden_other_tables(tmp_path: Path) -> None:
     logistic = next(row for row in lines(tmp_path, "table1") if row["weighting"] == "logistic")
     assert logistic["omega(1)"] == "0.598688"  # 1/(1 + exp(-0.4))
     assert [row["questions"] for row in lines(tmp_path, "table6")] == ["", "", ""]
-
-
-def test_the_command_writes_every_file_whatever_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, TARGET, {"a"}, answers("a"))
-    assert main(["--results", str(tmp_path), "--preset", "tiny"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert {path.name for path in (tmp_path / "tables" / "tiny").iterdir()} == FILES
-    figures = sorted((tmp_path / "figures" / "tiny").iterdir())
-    assert {f"fig{name}.{kind}" for name in ("3", "4", "5", "6", "B1", "B2") for kind in ("png", "pdf")} <= {
-        path.name for path in figures
-    }
-    assert told[0] == (
-        f"preset=tiny: {len(FILES)} files in {tmp_path}/tables/tiny, {len(figures)} in {tmp_path}/figures/tiny."
-    )
-    assert "0 of its" in told[1]
-    assert told[-1] == f"{tmp_path}/index.html shows all of it, and what each run did with every question."
-    page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    (run,) = tmp_path.glob("runs/*/*")
-    assert page.count(f'href="./traces/tiny_chain/{run.name}.html"') >= 2, "in the list of runs and in tables"
-    assert 'id="tiny-table2"' in page
-    assert 'id="tiny-omega"' in page
-    assert main(["--results", str(tmp_path), "--preset", "huge"]) == 2
-    assert capsys.readouterr().err == "--preset huge: there are paper, tiny.\n"
-
-
-@pytest.mark.parametrize(
-    ("word", "told"),
-    [
-        ("sede=1", "There is no key sede; did you mean seed?"),
-        ("delta=much", "delta='much' is wrong: it should be a valid number"),
-        ("delta=0.6,0.7", "delta=0.6,0.7: a report is of one value of each setting."),
-        ("model=huge", "There is no model=huge; there are llama_8b"),
-        ("tiny", "Error parsing override 'tiny' missing EQUAL"),
-        ("preset=tiny", "preset=tiny: a report is told its preset as --preset tiny."),
-    ],
-)
-def test_a_wrong_setting_is_one_sentence_and_writes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str, told: str
-) -> None:
-    write(tmp_path, TARGET, {"a"}, answers("a"))
-    assert main(["--results", str(tmp_path), word]) == 2
-    output = capsys.readouterr()
-    assert told in output.err
-    assert output.err.count("\n") == 1
-    assert not (tmp_path / "tables").exists()
 
 
 def test_averages_and_holm(tmp_path: Path) -> None:
@@ -364,36 +241,6 @@ def test_two_graders_in_one_column_are_refused(tmp_path: Path) -> None:
         Stored(runs=pd.concat([runs, reference]), solutions=solutions, reference=reference)
     with pytest.raises(ReportError, match="graded by default stand among those of the reference grader"):
         Stored(runs=runs, solutions=solutions, reference=runs)
-
-
-def test_no_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    old = tmp_path / "tables" / "tiny" / "table2.csv"
-    old.parent.mkdir(parents=True)
-    old.write_text("kept")
-    assert main(["--results", str(tmp_path)]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "python -m rsd.run -m +experiment=table2" in told.err
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [old]
-    assert old.read_text() == "kept"
-
-
-def test_a_run_that_is_deleted_meanwhile_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gone = write(golden(tmp_path), RSD.format(0.8), {"a"}, answers("abc"))
-
-    def deleting(*arguments: Any) -> Any:
-        if gone.exists():
-            shutil.rmtree(gone)
-        return write_tables(*arguments)
-
-    monkeypatch.setattr("rsd.report.tables.write.write_tables", deleting)
-    assert main(["--results", str(tmp_path), "--preset", "tiny"]) == 0
-    told = f"Left out: {gone} was deleted while the report was written, which begins anew without it.\n"
-    assert capsys.readouterr().err.count(told) == 1
-    assert gone.name not in (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert line(tmp_path, "table2", setting="delta=0.7", prm="tiny_s", target="m")["tiny_chain"] == "66.6667"
 
 
 def test_damaged_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
