@@ -14,7 +14,7 @@ from rsd.report.__main__ import report
 from rsd.report.pages import decided_by, trace_page
 from tests.browser.conftest import PHONE, resize
 from tests.paged import ATTACK, NAME, OWN, benchmark, pages_in, rsd_steps, runs_in, told
-from tests.report.test_tables import golden
+from tests.report.wanted import golden
 from tests.stored import RSD, record, store
 
 pytestmark = pytest.mark.browser

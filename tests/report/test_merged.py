@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.report.test_tables import RSD, TARGET, answers, line, lines, report, write
+from tests.report.wanted import RSD, TARGET, answers, line, lines, report, write
 
 MERGED = {
     "draft": ("model=tiny_merged_draft method=rsd prm=tiny_s_merged delta=0.7", {"draft": "tiny_s-0.6", "target": "m"}),
