@@ -8,6 +8,7 @@ leave(status(run))
 
 import logging
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -78,6 +79,10 @@ def status(command: Callable[[], Any]) -> int:
         command()
     except KeyboardInterrupt:
         error = INTERRUPTED
+    except SystemExit as ended:
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        return 128 + signal.SIGPIPE  # as of any program whose reader, such as head, has read enough
     except Exception as raised:
         error = raised
     error = _failures[0] if _failures else error
@@ -105,6 +110,8 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, RSDError):
         return str(error)
     if not isinstance(error, (HydraException, OmegaConfBaseException)):
+        if isinstance(error, ValueError) and str(error).startswith("Config group override"):  # Hydra's own
+            return f"{' '.join(str(error).split())}; write model=tiny, the name of one option."
         return f"unexpected {described(error)} (HYDRA_FULL_ERROR=1 shows where)"
     cause = error.__cause__ if isinstance(error.__cause__, OmegaConfBaseException) else error
     if isinstance(cause, MissingConfigException) and cause.options:

@@ -217,6 +217,13 @@ def unfinished(runs: Sequence[Run]) -> Iterator[str]:
             )
 
 
+def failed(runs: Sequence[Run]) -> Iterator[str]:
+    """A sentence about each of `runs` of which solutions failed."""
+    for run in runs:
+        if run.row["errors"]:
+            yield f"Failed, and count as wrong, {run.row['errors']:,} of {len(run.solutions):,} solutions: {run.name}."
+
+
 def usual_baseline(runs: Sequence[Run]) -> Run:
     """The target alone, in one go and one sample a question, where `runs` hold one such run; else the first."""
     from rsd.report.runs import target_alone
@@ -253,7 +260,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # In a narrower terminal lines fold, which is better than cells cut short.
     console.width = console.measure(table, options=console.options.update(max_width=1000)).maximum
     console.print(table)
-    for line in unfinished(runs):
+    for line in [*unfinished(runs), *failed(runs)]:
         print(line)
     compared = [] if baseline.unfinished else [run for run in runs if not run.unfinished]
     for run in compared:

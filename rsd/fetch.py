@@ -82,7 +82,7 @@ def _fetch_model(key: str, path: str, revision: str | None) -> int:
     return sum(file.size or 0 for file in files if file.rfilename.endswith(endings))
 
 
-@hydra.main(**CONFIGURATION)
+@hydra.main(**{**CONFIGURATION, "config_name": "fetch"})
 def run(cfg: DictConfig) -> float | None:
     """Validate the composed configuration and fetch what it names."""
     return attempt(cfg, fetch)

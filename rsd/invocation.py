@@ -207,11 +207,12 @@ def _report(plan: Plan, outcome: Outcome) -> float | None:
     if plan.config.benchmark.get("format") == "alpaca_eval":
         write_outputs(folder, plan.everything, records)
     summary = summarise(asked, grades, shapes, delta=plan.delta, context=context)
+    timed = outcome.records > 0 and plan.drawn is None  # choosing takes next to no time, drawing does
     view = render(
         summary,
         title=f"{plan.method.name} · {plan.config.model.name} · {manifest['benchmark']}",
-        seconds=outcome.seconds if outcome.records else None,
-        questions_per_second=outcome.records / plan.samples / outcome.seconds if outcome.records else None,
+        seconds=outcome.seconds if timed else None,
+        questions_per_second=outcome.records / plan.samples / outcome.seconds if timed else None,
         relative=relative_to_target(folder, asked),
     )
     console = Console(highlight=False)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 from rsd.run import main
 from rsd.store import read_records
-from tests.conftest import ROOT, Command, environment
+from tests.conftest import ROOT, Command, command, environment
 
 
 def fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
@@ -82,6 +83,7 @@ def fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
         (["temperature=0.6"], "There is no key temperature; did you mean sampling.temperature?"),
         (["method=beem"], "There is no method=beem; did you mean beam?"),
         (["+foo=1"], "There is no key foo; --help lists the keys"),
+        (["prm=null"], "Got NoneType; write model=tiny, the name of one option"),
         (["~delta"], "weighting.delta: Interpolation key 'delta' not found"),
         (["hydra/launcher=slurm"], "hydra/launcher=slurm is for sweeps; add -m"),
         (["sampling.temperature=-1"], "sampling.temperature=-1"),
@@ -206,6 +208,25 @@ def test_help_names_groups_and_keys(cli: Command) -> None:
         "delta: 0.7",
     ):
         assert word in shown
+
+
+@pytest.mark.parametrize("name", ["fetch", "serve"])
+def test_help_is_of_the_command_that_is_asked(name: str) -> None:
+    command = [sys.executable, "-m", f"rsd.{name}", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=True).stdout
+    assert f"python -m rsd.{name} model=qwen_math_7b" in shown
+    assert "python -m rsd.run" not in shown
+
+
+def test_a_reader_that_has_read_enough_is_no_failure_of_questions(tmp_path: Path) -> None:
+    run = shlex.join(command(f"results_dir={tmp_path}", "method=single", "method.role=draft", "limit=3"))
+    done = subprocess.run(
+        ["bash", "-c", f"{run} | head -n 1; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True, text=True, cwd=ROOT, env=environment(), check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+    (folder,) = (tmp_path / "runs" / "tiny_chain").iterdir()
+    assert len(read_records(folder)) == 3
 
 
 def test_shell_completion_knows_groups_and_keys() -> None:

@@ -3,14 +3,14 @@
 import shlex
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import orjson
 import pytest
 
 from rsd.compare import main
-from rsd.records import PolicyRole, Proposal, Record, Usage, dump
+from rsd.records import PolicyRole, Proposal, Record, Usage, dump, load
 
 SHAPES = {
     role: {"parameters": size, "matmul_parameters": size, "layers": 1, "heads": 1, "head_dim": 1}
@@ -268,6 +268,15 @@ def test_a_run_that_has_answered_nothing_yet_stands_in_no_others_way(
     output = capsys.readouterr()
     assert "draft alone" in output.out
     assert output.err == f"Left out: {failed} has no answer yet; python -m rsd.status tells why.\n"
+
+
+def test_solutions_that_failed_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path, target: str) -> None:
+    failing = write_run(tmp_path / "f", "failing", {"q1": [True], "q2": [False]})
+    lines = (Path(failing) / "records.jsonl").read_bytes().splitlines()
+    failed = dump(replace(load(lines[1]), error="OSError: gone", end_reason="error"))
+    (Path(failing) / "records.jsonl").write_bytes(lines[0] + b"\n" + failed + b"\n")
+    assert main([target, failing]) == 0
+    assert "Failed, and count as wrong, 1 of 2 solutions: failing.\n" in capsys.readouterr().out
 
 
 def test_a_reader_that_has_read_enough_is_no_error(target: str, draft: str) -> None:

@@ -36,10 +36,12 @@ def print_forecast(runs: Sequence[Run]) -> None:
         [unit, "time", "GPU time"],
     )
     whole = _sum(estimates.values())
-    print(
-        f"{len(runs)} runs, {sum(state.name == 'done' for state in states)} done. The rest: {len(jobs)} jobs, about "
-        f"{flops_cell(whole.flops, size)} {unit} (2 a parameter and token; RSD as if every step were rejected)."
-    )
+    if estimates:
+        done = sum(state.name == "done" for state in states)
+        print(
+            f"{len(runs)} runs, {done} done. The rest: {len(jobs)} jobs, about {flops_cell(whole.flops, size)} {unit} "
+            "(2 a parameter and token; RSD as if every step were rejected)."
+        )
     print_failures((run.name, state) for run, state in zip(runs, states, strict=True))
     impossible = sum(run.plan is None for run in runs)
     if impossible:

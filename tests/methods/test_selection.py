@@ -94,6 +94,15 @@ def test_samples_are_drawn_once_and_extended(made: Callable[..., Path], monkeypa
     assert majority.parent == least.parent == samples.parent
 
 
+def test_choosing_has_no_time_of_its_own_and_smaller_k_their_share_of_the_cost(
+    made: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    made("method=majority", "method.n=3", "limit=4")
+    told = capsys.readouterr().out
+    assert "wall time" not in told
+    assert "at k/3 of the FLOPs above:" in told
+
+
 def test_records_name_the_chosen_sample_and_what_all_of_them_took(made: Callable[..., Path]) -> None:
     samples = made("method=sample", "method.n=4", "limit=8", "sampling.temperature=1", "sampling.top_p=1")
     best = made("method=best_of_n", "method.n=4", "limit=8", "sampling.temperature=1", "sampling.top_p=1")

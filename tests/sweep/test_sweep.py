@@ -212,6 +212,12 @@ def test_a_dry_run_says_once_what_several_runs_lack(sweep: Sweep) -> None:
     assert errors == "Error: 3 of 6 runs cannot be run as things are.\n"
 
 
+def test_a_dry_run_of_nothing_that_can_run_sums_nothing_up(sweep: Sweep) -> None:
+    status, output, errors = sweep("-m", "benchmark=cn_middle_school", "delta=0.6,0.7", "dry_run=true")
+    assert (status, errors) == (1, "Error: 2 of 2 runs cannot be run as things are.\n")
+    assert "The rest:" not in output
+
+
 def test_a_dry_run_loads_no_torch(tmp_path: Path) -> None:
     script = (
         "import sys\nfrom rsd.run import main\nmain()\n"
