@@ -21,11 +21,12 @@ from omegaconf import OmegaConf
 from rsd.config import ServeConfig, check_as
 from rsd.engines.base import ModelSource
 from rsd.engines.commands import Command
+from rsd.engines.vllm import VLLMEngine
 from rsd.errors import ConfigError, EngineError, ModelError
 from rsd.models import source_of
 from rsd.plan import make_plan
 from rsd.records import Role
-from rsd.serve import check_free, commands_of, keep
+from rsd.serve import check_free, commands_of, keep, serve
 from tests.conftest import ROOT, environment
 
 SLOW = """
@@ -153,6 +154,17 @@ def test_a_port_that_is_in_use_is_told_before_anything_starts(host: str, tmp_pat
     check_free(taken)
     with pytest.raises(ConfigError, match=r"cannot listen, host=203\.0\.113\.1 port=.* set host= or port= to others"):
         check_free(replace(taken, host="203.0.113.1"))
+
+
+def test_nothing_is_started_where_one_port_is_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VLLMEngine, "prepare", lambda *_: None)  # of vLLM, which need not be here
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(
+            ConfigError, match=r"^The server of (draft|target) cannot listen, port \d+ is in use; set port="
+        ):
+            serve(configured("run=true", f"port={port - 1}", f"results_dir={tmp_path}"))
+    assert not list(tmp_path.rglob("*.log"))
 
 
 def configured(*overrides: str) -> ServeConfig:

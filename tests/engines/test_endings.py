@@ -94,8 +94,12 @@ def test_no_question_fails_for_an_engine_that_has_ended(
         async def classify(self, context: Context) -> Any:
             raise EngineError("engine.prm: vLLM has ended.")
 
+    async def before(_: Any) -> list[float]:
+        return []
+
     load = TransformersEngine.load_classifier
     with monkeypatch.context() as patch:
+        patch.setattr("rsd.invocation.fixed_rewards", before)  # asked for before any question, of an engine that lives
         patch.setattr(TransformersEngine, "load_classifier", lambda self, source: Ended(load(self, source)))
         with pytest.raises(EngineError, match=r"^engine\.prm: vLLM has ended\.$"):
             run("limit=3", *settings)
