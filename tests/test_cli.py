@@ -117,11 +117,11 @@ def test_a_wrong_setting_is_one_sentence_before_any_model_loads(
         ('{"question": "1+1?", "answer": NaN}\n', "line 1 of {path} has no gold answer"),
         (
             '{"question": "?", "answer": "C", "kind": "choice", "choices": [1, 2]}',
-            "has no letter from A to B in the field",
+            "has no letter from A to B as gold answer",
         ),
         (
             '{"question": "?", "answer": "2", "kind": "choice"}',
-            "has no letter from A to J in the field 'answer', but '2'",
+            "has no letter from A to J as gold answer, but '2'",
         ),
         ('{"question": "  ", "answer": "2"}\n', "line 1 of {path} has no question"),
         ("", "{path} holds no question"),

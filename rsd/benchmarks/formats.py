@@ -7,17 +7,18 @@ A function raises FormatError with what it missed; `row` always stays whole in t
 
 import hashlib
 import json
+import math
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rsd.grading.choices import LETTERS
 from rsd.grading.extract import extract_boxed
 from rsd.records import Kind
 
 Row = Mapping[str, Any]
-LETTERS = "ABCDEFGHIJ"
 
 
 class FormatError(ValueError):
@@ -35,11 +36,16 @@ class Item:
     extra: Mapping[str, Any] | None = None
 
 
+def lacks_text(value: Any) -> bool:
+    """Whether a field holds nothing that a question or a gold can be: null, NaN, an infinity, a list or an object."""
+    return isinstance(value, (dict, list, type(None))) or (isinstance(value, float) and not math.isfinite(value))
+
+
 def _text(row: Row, *names: str) -> str:
     """The first of the columns `names` that the row has, as text."""
     for name in names:
         value = row.get(name)
-        if value is not None and not isinstance(value, (dict, list)):
+        if not lacks_text(value):
             return str(value)
     raise FormatError(f"no text in the field {' or '.join(map(repr, names))}")
 

@@ -8,12 +8,11 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rsd.benchmarks.formats import FormatError, Item, Row
+from rsd.benchmarks.formats import FormatError, Item, Row, lacks_text
 from rsd.benchmarks.rows import ENDINGS, file_rows
 from rsd.errors import DataError
 from rsd.grading.choices import LETTERS, choice_of
@@ -76,16 +75,13 @@ class JsonLinesBenchmark:
         choices = row.get("choices")
         if answer is None and kind == "text":
             answer = ""
-        if isinstance(answer, (dict, list, type(None))) or (isinstance(answer, float) and not math.isfinite(answer)):
+        if lacks_text(answer):
             raise FormatError(
                 f"no gold answer in the field '{self.answer}' (benchmark.answer names it; null where there is none)"
             )
         if kind not in ("math", "choice", "text"):
             raise FormatError(f"no kind of question in the field 'kind' (math, choice or text), but {kind!r}")
         options = tuple(map(str, choices)) if kind == "choice" and isinstance(choices, list) else None
-        letters = LETTERS[: len(options)] if options else LETTERS
-        if kind == "choice" and choice_of(str(answer), len(letters)) is None:
-            raise FormatError(f"no letter from A to {letters[-1]} in the field '{self.answer}', but {answer!r}")
         return Item(question=question, answer=str(answer), kind=kind, choices=options)
 
     def _kept(self, row: Row) -> dict[str, Any]:
@@ -101,6 +97,9 @@ class JsonLinesBenchmark:
             raise DataError(f"{place} has {error}.") from error
         if not item.question.strip():
             raise DataError(f"{place} has no question.")
+        letters = LETTERS[: len(item.choices)] if item.choices else LETTERS
+        if item.kind == "choice" and choice_of(item.answer, len(letters)) is None:
+            raise DataError(f"{place} has no letter from A to {letters[-1]} as gold answer, but {item.answer!r}.")
         try:
             (item.question + item.answer).encode()
         except UnicodeEncodeError as error:

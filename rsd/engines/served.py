@@ -74,8 +74,9 @@ class Replicas:
             except Exception as error:
                 if not engine.errored:
                     raise
-                (process,) = engine.engine_core.resources.engine_manager.processes
-                raise has_ended(self._role, self._source, self._logs[number], process.exitcode) from error
+                processes = engine.engine_core.resources.engine_manager.processes  # several of data-parallel ones
+                status = next((process.exitcode for process in processes if process.exitcode), None)
+                raise has_ended(self._role, self._source, self._logs[number], status) from error
         raise ModelError("vLLM ended a request without an answer.")
 
     def count(self, tokens: int, forwards: int) -> None:

@@ -78,6 +78,7 @@ class VLLMEngine:
         self._weights: dict[Role, int] = {}
         self._shares: dict[Role, list[Share]] = {}
         self._logs = Path()
+        self._environment: dict[str, str] = {}  # of its processes, besides this one's
         self._labels = 0  # width of the PRM's head
 
     def prepare(self, sources: Mapping[Role, ModelSource], logs: Path) -> None:
@@ -104,8 +105,7 @@ class VLLMEngine:
             return
         copies = sum(self._serving[role].replicas for role in sources)
         self._check_cpu(sources, copies)
-        for name, value in cpu_environment(copies).items():
-            os.environ.setdefault(name, value)
+        self._environment = {n: value for n, value in cpu_environment(copies).items() if n not in os.environ}
         if any(source.drafter and not source.greedy for source in sources.values()):
             raise ConfigError(
                 "sampling.temperature: vLLM on a CPU draws from a wrong distribution where a drafter writes ahead; set "
@@ -241,7 +241,7 @@ class VLLMEngine:
         for number, options in enumerate(self.options(role, source)):
             log = self._logs / (f"vllm-{role}-{number}.log" if number else f"vllm-{role}.log")
             try:
-                with printed_to(log), ending_with_this():
+                with printed_to(log), ending_with_this(**self._environment):
                     started.add(_engine({"disable_log_stats": True, **options}), log)
             except Exception as error:  # vLLM raises of every kind; of its worker's error it tells nothing here
                 raise not_served(role, source, log, str(error)) from error

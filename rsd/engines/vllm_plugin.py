@@ -39,14 +39,16 @@ def no_platform() -> None:
 
 
 @contextmanager
-def ending_with_this() -> Iterator[None]:
+def ending_with_this(**environment: str) -> Iterator[None]:
     """Let the processes that vLLM starts in here, and those that they start, not outlive this one: after a SIGKILL they
-    would keep their GPUs for good."""
-    os.environ[STARTED_BY] = str(os.getpid())
+    would keep their GPUs for good. `environment`: what else they read, and this one has not."""
+    added = {STARTED_BY: str(os.getpid()), **environment}
+    os.environ.update(added)
     try:
         yield
     finally:
-        del os.environ[STARTED_BY]
+        for name in added:
+            del os.environ[name]
 
 
 def end_with_parent() -> None:

@@ -63,7 +63,7 @@ class Ending:
 
     def __init__(self, *, errored: bool) -> None:
         self.errored = errored
-        manager = SimpleNamespace(processes=[SimpleNamespace(exitcode=None)])
+        manager = SimpleNamespace(processes=[SimpleNamespace(exitcode=code) for code in (None, 1)])
         self.engine_core = SimpleNamespace(resources=SimpleNamespace(engine_manager=manager))
 
     async def generate(self, *_: Any, **__: Any) -> AsyncIterator[Any]:

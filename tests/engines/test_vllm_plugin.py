@@ -107,6 +107,7 @@ def test_a_command_that_a_server_starts_in_its_turn_runs() -> None:
 
 
 def test_only_what_is_started_for_a_run_ends_with_it() -> None:
-    with ending_with_this():
+    with ending_with_this(RSD_TEST="8"):
         assert os.environ[STARTED_BY] == str(os.getpid())
-    assert STARTED_BY not in os.environ
+        assert os.environ["RSD_TEST"] == "8"
+    assert not {STARTED_BY, "RSD_TEST"} & os.environ.keys()

@@ -223,3 +223,8 @@ def test_after_forgetting_a_run_costs_what_it_costs_alone_with_the_memo_as_witho
     assert runs[0] == runs[1]
     assert runs[2] == runs[3]
     assert runs[0] != runs[2]
+
+
+def test_what_engines_read_is_not_left_in_this_process(tiny: tuple[Plan, Models]) -> None:
+    """The engines of a later run may be more, or fewer, and share the cores in another way."""
+    assert not {"TORCHDYNAMO_DISABLE", "VLLM_CPU_OMP_THREADS_BIND"} & os.environ.keys()
